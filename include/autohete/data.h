@@ -17,6 +17,7 @@ struct ah_data_options {
     uint64_t seed;            /* of the documents' order; default 1 */
     double val_share;         /* of the tokens, whole documents at the end, for validation: 0 to 0.5; default 0.1 */
     const volatile int *stop; /* nonzero: AH_ESTOP, nothing is written; may be null */
+    const char *eos;          /* token that ends a text, or its id; null: as the tokenizer's files say */
 };
 
 /* Defaults; null pointers. To be called before any field is set. */

@@ -67,16 +67,19 @@ struct ah_eval_options {
     /* Windows done and in all; nonzero ends with AH_ESTOP. May be null. */
     int (*on_progress)(int64_t done, int64_t windows, void *context);
     void *context;
+    const char *eos; /* token that ends a text, or its id; null: as the tokenizer's files say */
 };
 struct ah_eval_result {
     double loss;          /* natural log, mean over tokens */
     double perplexity;    /* e^loss */
     double bits_per_byte; /* of the text that the tokens stand for; NaN where the data are token ids */
-    int64_t tokens;       /* predicted: all but the first, or completions and their ends */
+    int64_t tokens;       /* predicted: all (but the first, without bos), or what examples teach */
+    bool bos;             /* each window began with the token that the tokenizer puts before a text */
 };
-/* How well a model predicts data, every token but the first. The data are cut into windows of seq tokens, and each
- * token is predicted from those before it in its window; of examples (prompt and completion), each a window, the
- * completions are. In fp32, whole on the device. */
+/* How well a model predicts data. The data are cut into windows of seq tokens, and each token is predicted from those
+ * before it in its window. Where the tokenizer puts a token before a text (BOS), each window begins with that, and
+ * every token is predicted; else every token but the first. Of examples, each a window, what they teach is predicted.
+ * In fp32, whole on the device. */
 AH_API int ah_eval(struct ah_eval_result *out, const struct ah_eval_options *options);
 /* Writes a safetensors file with one tensor "logits", F32 [count, vocab_size], of the model's logits behind each of the
  * ids [count]. Of the options it reads model_dir, device and threads. AH_EINPUT for an id not below vocab_size, or more

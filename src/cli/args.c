@@ -266,6 +266,10 @@ static enum ah_args_result parse_one(const struct ah_command *command, int argc,
     expectation(expected, sizeof expected, option);
     if (seen[index] && option->kind != AH_ARG_LIST)
         return wrong(error, "--%s: found it twice, expected it once", option->name);
+    for (size_t i = 0; i < command->count; i++) /* another name for the same */
+        if (i != index && seen[i] && command->options[i].at == option->at)
+            return wrong(error, "--%s: found --%s beside it, which is the same, expected one of them", option->name,
+                         command->options[i].name);
     seen[index] = true;
     if (option->kind == AH_ARG_FLAG) {
         *(bool *)to = true;

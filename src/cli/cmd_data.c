@@ -19,6 +19,8 @@ static const struct ah_arg options[] = {
     {"out", AH_ARG_TEXT, AT(options.out), "FILE", NULL, "token file to write", 0, 0, true},
     {"data-format", AH_ARG_TEXT, AT(options.format), "NAME", NULL,
      "format of the inputs: auto, text, jsonl or documents (default auto)", 0, 0, false},
+    {"eos", AH_ARG_TEXT, AT(options.eos), "TOKEN", NULL,
+     "token, or its id, that ends a text (default: as the tokenizer's files say)", 0, 0, false},
     {"seed", AH_ARG_SEED, AT(options.seed), "S", NULL, "seed of the order of documents (default 1)", 0, 0, false},
     {"val-share", AH_ARG_REAL, AT(options.val_share), "X", NULL,
      "share of the tokens for validation, from 0 to 0.5 (default 0.1)", 0, 0.5, false},

@@ -22,6 +22,8 @@ static const struct ah_arg options[] = {
     {"batch", AH_ARG_COUNT, AT(options.batch), "B", NULL, "windows at a time (default 8)", 1, 1048576, false},
     {"seq", AH_ARG_COUNT, AT(options.seq), "T", NULL,
      "tokens in a window (default: the training's --seq, else the model's longest up to 1024)", 1, 16777216, false},
+    {"eos", AH_ARG_TEXT, AT(options.eos), "TOKEN", NULL,
+     "token, or its id, that ends a text (default: as the tokenizer's files say)", 0, 0, false},
     {"ids", AH_ARG_TEXT, AT(ids), "LIST", NULL, "token ids like 1,5,9, instead of data", 0, 0, false},
     {"logits", AH_ARG_TEXT, AT(logits), "FILE", NULL, "safetensors file to write the logits after each id into", 0, 0,
      false},
@@ -87,7 +89,7 @@ static void print_json(const struct ah_eval_result *result)
     printf(isfinite(result->perplexity) ? "%.17g" : "null", result->perplexity);
     printf(", \"bits_per_byte\": ");
     printf(isnan(result->bits_per_byte) ? "null" : "%.17g", result->bits_per_byte);
-    printf(", \"tokens\": %lld}\n", (long long)result->tokens);
+    printf(", \"tokens\": %lld, \"bos\": %s}\n", (long long)result->tokens, result->bos ? "true" : "false");
 }
 
 static int evaluate(const struct eval_args *args)
@@ -102,7 +104,8 @@ static int evaluate(const struct eval_args *args)
     fprintf(to, "loss %.4f, perplexity %.4g", result.loss, result.perplexity);
     if (!isnan(result.bits_per_byte))
         fprintf(to, ", %.4f bits per byte", result.bits_per_byte);
-    fprintf(to, ", over %lld token%s\n", (long long)result.tokens, result.tokens == 1 ? "" : "s");
+    fprintf(to, ", over %lld token%s%s\n", (long long)result.tokens, result.tokens == 1 ? "" : "s",
+            result.bos ? ", each window behind BOS" : "");
     if (args->json)
         print_json(&result);
     return AH_OK;

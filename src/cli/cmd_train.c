@@ -12,6 +12,7 @@
 #include "cli/summary.h"
 
 struct train_args {
+    int64_t accumulation; /* 0: not given */
     struct ah_train_options options;
     const char *save_every; /* steps or a time */
     bool json, quiet;
@@ -33,6 +34,8 @@ static const struct ah_arg options[] = {
      "auto (default), text, jsonl, llmc, nanogpt, or what JSON records are: documents, pairs, messages, conversations, "
      "alpaca, dolly, orca, ids",
      0, 0, false},
+    {"eos", AH_ARG_TEXT, AT_OPTION(eos), "TOKEN", NULL,
+     "token, or its id, that ends a text (default: as the tokenizer's files say)", 0, 0, false},
     {"pack", AH_ARG_FLAG, AT_OPTION(pack), NULL, NULL,
      "put several documents or examples into each sequence; none attends to another", 0, 0, false},
     AH_ARGS_BUDGET(AT_OPTION(budget), AH_ARG_LIMIT),
@@ -42,19 +45,26 @@ static const struct ah_arg options[] = {
                  AT_OPTION(profile.renew), NULL, NULL, " (default auto)", " (default autohete)"),
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step, of all ranks together (default 8)", 1,
      1048576, false},
+    {"batch-size", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "the same as --batch", 1, 1048576, false},
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
+    {"gradient-accumulation", AH_ARG_COUNT, AT(accumulation), "N", NULL,
+     "the same as a --micro-batch of an Nth of the batch", 1, 1048576, false},
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)",
      1, 16777216, false},
+    {"max-seq-len", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL, "the same as --seq", 1, 16777216, false},
     AH_ARG_DTYPE(AT_OPTION(dtype), "compute type: bf16 or fp32 (default fp32)"),
     {"save-dtype", AH_ARG_TEXT, AT_OPTION(save_dtype), "TYPE", NULL,
      "type of the saved model: bf16 or fp32 (default: that of --dtype)", 0, 0, false},
     {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL, "steps in all, counted from the first step ever (default 200)",
      1, 1e12, false},
+    {"epochs", AH_ARG_REAL, AT_OPTION(epochs), "X", NULL,
+     "steps for this many passes over the data, instead of --steps", 1e-6, 1e6, false},
     {"lr-steps", AH_ARG_COUNT, AT_OPTION(lr_steps), "N", NULL,
      "step at which the decay of the learning rate ends (default: the last step)", 0, 1e12, false},
     {"seed", AH_ARG_SEED, AT_OPTION(seed), "S", NULL, "seed of parameters and data order (default 1)", 0, 0, false},
     {"lr", AH_ARG_REAL, AT_OPTION(lr), "X", NULL, "highest learning rate, after the warm-up (default 3e-4)", 0, 1000,
      false},
+    {"learning-rate", AH_ARG_REAL, AT_OPTION(lr), "X", NULL, "the same as --lr", 0, 1000, false},
     {"min-lr-ratio", AH_ARG_REAL, AT_OPTION(min_lr_ratio), "X", NULL,
      "the decay ends at this share of the highest rate (default 0.1)", 0, 1, false},
     {"warmup", AH_ARG_COUNT, AT_OPTION(warmup_steps), "N", NULL,
@@ -257,6 +267,24 @@ static int check_dtype(const char *option, const char *word)
     return ah__out_fault("--%s: found '%.40s', expected bf16 or fp32", option, word);
 }
 
+/* Micro-batches by their number. */
+static int accumulation_take(struct ah_train_options *train, int64_t count)
+{
+    enum { BATCH_DEFAULT = 8 };
+    int64_t batch = train->batch != AH_UNSET ? train->batch : BATCH_DEFAULT;
+    if (!count)
+        return AH_OK;
+    if (train->micro_batch != AH_UNSET)
+        return ah__out_fault("--gradient-accumulation: found --micro-batch beside it, expected one of them");
+    if (train->batch == AH_UNSET && (train->resume_dir || train->like_dir))
+        return ah__out_fault("--gradient-accumulation: found no --batch beside it, expected one");
+    if (batch % count != 0)
+        return ah__out_fault("--gradient-accumulation: found %lld, expected a divisor of the batch of %lld",
+                             (long long)count, (long long)batch);
+    train->micro_batch = batch / count;
+    return AH_OK;
+}
+
 static int run(const void *given)
 {
     const struct train_args *args = given;
@@ -273,6 +301,8 @@ static int run(const void *given)
                                           "10min or 2h",
                                           args->save_every));
     if (check_dtype("dtype", train.dtype) != AH_OK || check_dtype("save-dtype", train.save_dtype) != AH_OK)
+        return ah__out_fail(AH_EINPUT);
+    if (accumulation_take(&train, args->accumulation) != AH_OK)
         return ah__out_fail(AH_EINPUT);
     train.profile.cache = ah__cache_folder();
     ah__progress_init(&progress, args->json ? stderr : stdout, args->quiet);

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "infer/inference.h"
 #include "io/safetensors.h"
+#include "io/stream.h"
 
 enum { BATCH = 8, MOST_SEQ = 1024 };
 
@@ -14,6 +15,7 @@ struct evaluator {
     struct ah_inference model;
     struct ah_tokens *tokens;
     bool examples; /* the data are; else one text, or one row of tokens */
+    bool lead;     /* each window of these begins with the tokenizer's BOS */
     int64_t batch, seq, windows;
     int32_t *ids, *targets; /* [batch, seq] */
     double nats;            /* of the tokens predicted so far */
@@ -47,16 +49,36 @@ static int tokens_open(struct evaluator *eval, int64_t seq)
     return ah__tokens_open(&eval->tokens, eval->options->data_path, eval->model.tokenizer, vocab, seq, 0, NULL);
 }
 
+/* Whether what a model is handed begins with BOS. The tokenizer's template says it, whatever its ids are. */
+static int lead_find(struct evaluator *eval)
+{
+    const struct ah_tokenizer *tokenizer = eval->model.tokenizer;
+    int32_t *plain, *with;
+    int64_t plain_count, count;
+    if (!tokenizer->has_bos || tokenizer->bos >= ah_model_get(eval->model.model)->vocab_size)
+        return AH_OK;
+    AH_TRY(tokenizer->encode(&plain, &plain_count, tokenizer, "a", 1));
+    int status = tokenizer->encode_prompt(&with, &count, tokenizer, "a", 1);
+    if (status == AH_OK) {
+        eval->lead = count > plain_count && with[0] == tokenizer->bos && plain_count && plain[0] != tokenizer->bos;
+        ah__free(with);
+    }
+    ah__free(plain);
+    return status;
+}
+
 /* What is one row of tokens is cut here, so that nothing of its end is lost; examples are windows already. */
 static int open_data(struct evaluator *eval)
 {
     AH_TRY(check(eval->options));
     eval->seq = seq_of(eval, INT64_MAX);
-    eval->examples =
-        tokens_open(eval, eval->seq) == AH_OK && strcmp(ah__tokens_info(eval->tokens)->format, "examples") == 0;
+    const bool opened = tokens_open(eval, eval->seq) == AH_OK;
+    eval->examples = opened && strcmp(ah__tokens_info(eval->tokens)->format, "examples") == 0;
+    if (!opened) /* it may be shorter than a window; a pipe cannot be read again */
+        AH_TRY(ah__stream_is_pipe(eval->options->data_path) ? AH_EINPUT : tokens_open(eval, 1));
     if (!eval->examples)
-        AH_TRY(tokens_open(eval, 1));
-    int64_t predicted = ah__tokens_info(eval->tokens)->tokens - 1;
+        AH_TRY(lead_find(eval));
+    int64_t predicted = ah__tokens_info(eval->tokens)->tokens - !eval->lead;
     if (!eval->examples)
         eval->seq = seq_of(eval, predicted);
     eval->windows =
@@ -71,14 +93,15 @@ static int open_data(struct evaluator *eval)
 /* A window, or what is left for the last one; beyond that nothing is asked. */
 static int fill_row(const struct evaluator *eval, int64_t window, int32_t *ids, int32_t *targets)
 {
-    int64_t first = window * eval->seq, left = ah__tokens_info(eval->tokens)->tokens - 1 - first;
+    int64_t first = window * eval->seq, left = ah__tokens_info(eval->tokens)->tokens - !eval->lead - first;
     int64_t count = left < eval->seq ? left : eval->seq;
     if (window < eval->windows && eval->examples)
         return ah__tokens_val_batch(eval->tokens, window, 1, &(struct ah_batch){ids, targets, NULL});
     count = window < eval->windows ? count : 0;
     if (count) {
-        AH_TRY(ah__tokens_read(eval->tokens, first, count, ids));
-        AH_TRY(ah__tokens_read(eval->tokens, first + 1, count, targets));
+        ids[0] = eval->model.tokenizer->bos;
+        AH_TRY(ah__tokens_read(eval->tokens, first, count - eval->lead, ids + eval->lead));
+        AH_TRY(ah__tokens_read(eval->tokens, first + !eval->lead, count, targets));
     }
     for (int64_t i = count; i < eval->seq; i++) {
         ids[i] = 0;
@@ -145,6 +168,7 @@ static int open_and_evaluate(struct evaluator *eval)
     if (!options->model_dir)
         return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
     AH_TRY(ah__inference_open(&eval->model, options->model_dir));
+    AH_TRY(ah__tokenizer_end_set(eval->model.tokenizer, options->eos));
     AH_TRY(open_data(eval));
     AH_TRY(ah__inference_start(&eval->model, eval->batch, eval->seq, false, options->device, options->threads));
     return evaluate(eval);
@@ -161,6 +185,7 @@ int ah_eval(struct ah_eval_result *out, const struct ah_eval_options *options)
             .perplexity = exp(loss),
             .bits_per_byte = is_text(&eval) ? eval.nats / log(2) / (double)eval.bytes : NAN,
             .tokens = eval.done,
+            .bos = eval.lead,
         };
     ah__tokens_close(eval.tokens);
     ah__inference_close(&eval.model);

@@ -19,7 +19,20 @@ int32_t ah__document_end(const struct ah_tokenizer *tokenizer)
 {
     if (tokenizer->has_eos)
         return tokenizer->eos;
-    return tokenizer->has_bos ? tokenizer->bos : 0;
+    return tokenizer->has_bos ? tokenizer->bos : tokenizer->text_is_ids ? 0 : -1;
+}
+
+int ah__document_end_check(const struct ah_tokenizer *tokenizer, int64_t vocab_size)
+{
+    int32_t end = ah__document_end(tokenizer);
+    if (end < 0)
+        return ah__fail(AH_EINPUT,
+                        "tokenizer: found no token that ends a text in tokenizer_config.json, special_tokens_map.json, "
+                        "generation_config.json or config.json, expected one: --eos TOKEN (eos) names it");
+    if (end < vocab_size)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "tokenizer: found the document's end %d, expected one below the model's vocab_size %lld",
+                    end, (long long)vocab_size);
 }
 
 int ah__ids_check(const int32_t *ids, int64_t count, int64_t vocab_size, const char *where)
@@ -248,6 +261,8 @@ static int load_all(struct loader *loader)
         AH_TRY(ah__documents_next(&more, &document, loader->documents));
         if (!more)
             return AH_OK;
+        if (document.kind != AH_DOCUMENT_IDS && !document.alone)
+            AH_TRY(ah__document_end_check(loader->tokenizer, loader->vocab_size));
         loader->corpus->documents += document.whole;
         if (document.kind != AH_DOCUMENT_TEXT) {
             AH_TRY(example_read(loader, &document));
@@ -259,25 +274,13 @@ static int load_all(struct loader *loader)
     }
 }
 
-static int end_check(const struct loader *loader)
-{
-    int32_t end = ah__document_end(loader->tokenizer);
-    return end < loader->vocab_size ? AH_OK
-                                    : ah__fail(AH_EINPUT,
-                                               "tokenizer: found the document's end %d, expected one below the model's "
-                                               "vocab_size %lld",
-                                               end, (long long)loader->vocab_size);
-}
-
 int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count, enum ah_data_format format,
                     const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t most)
 {
     struct ah_corpus corpus = {0};
     struct loader loader = {&corpus, NULL, tokenizer, vocab_size, most, ah__pages_available()};
     AH_TRY(ah__documents_open(&loader.documents, paths, count, format));
-    int status = end_check(&loader);
-    if (status == AH_OK)
-        status = load_all(&loader);
+    int status = load_all(&loader);
     corpus.signature = ah__hash_int(tokenizer->signature, ah__documents_signature(loader.documents));
     corpus.bytes = ah__documents_bytes(loader.documents);
     ah__documents_close(loader.documents);

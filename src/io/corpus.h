@@ -42,8 +42,10 @@ int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t coun
 void ah__corpus_free(struct ah_corpus *corpus);
 
 /* The id that ends a document: the tokenizer's end of text, else what begins the next one; of bytes the one that no
- * text has: 0. */
+ * text has: 0. -1: nothing says it. */
 int32_t ah__document_end(const struct ah_tokenizer *tokenizer);
+/* AH_EINPUT where nothing says it, or it is no id of the model. */
+int ah__document_end_check(const struct ah_tokenizer *tokenizer, int64_t vocab_size);
 /* The first of count ids that is not below vocab_size is a failure: AH_EINPUT; `where` is the document. */
 int ah__ids_check(const int32_t *ids, int64_t count, int64_t vocab_size, const char *where);
 

@@ -1,4 +1,5 @@
-/* What begins and ends texts. tokenizer_config.json has texts of tokens, generation_config.json and config.json have
+/* What begins and ends texts. tokenizer_config.json and special_tokens_map.json have
+ * texts of tokens, generation_config.json and config.json have
  * ids: the first of them that says it counts for one token, and all of them for what ends a model's writing. */
 #include <string.h>
 #include <unistd.h>
@@ -104,7 +105,10 @@ int ah__special_ids_read(struct ah_subword *subword, const char *folder)
     static const struct {
         const char *name;
         bool texts;
-    } files[] = {{"tokenizer_config.json", true}, {"generation_config.json", false}, {"config.json", false}};
+    } files[] = {{"tokenizer_config.json", true},
+                 {"special_tokens_map.json", true},
+                 {"generation_config.json", false},
+                 {"config.json", false}};
     for (size_t i = 0; i < AH_LENGTH(files); i++) {
         char *path;
         AH_TRY(ah__sprintf(&path, "%s/%s", folder, files[i].name));

@@ -1,5 +1,6 @@
 #include "tokenizer/tokenizer.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -137,6 +138,35 @@ int ah__tokenizer_open(const struct ah_tokenizer **out, const char *model)
     if (status == AH_OK)
         *out = tokenizer;
     return status;
+}
+
+/* -1: none has this text, nor is it a number below the vocabulary's size. */
+static int32_t token_id(const struct ah_tokenizer *tokenizer, const char *token)
+{
+    char *end;
+    for (int32_t id = 0; id < tokenizer->vocab_size; id++) {
+        const char *text = tokenizer->token(tokenizer, id);
+        if (text && strcmp(text, token) == 0)
+            return id;
+    }
+    long id = strtol(token, &end, 10);
+    return *token >= '0' && *token <= '9' && !*end && id < tokenizer->vocab_size ? (int32_t)id : -1;
+}
+
+int ah__tokenizer_end_set(const struct ah_tokenizer *tokenizer, const char *token)
+{
+    if (!token)
+        return AH_OK;
+    if (tokenizer->text_is_ids)
+        return ah__fail(AH_EINPUT, "eos: found '%.60s', expected none: texts of bytes end with byte 0", token);
+    int32_t id = token_id(tokenizer, token);
+    if (id < 0)
+        return ah__fail(AH_EINPUT, "eos: found '%.60s', expected a token of the tokenizer, or an id below %d", token,
+                        tokenizer->vocab_size);
+    struct ah_tokenizer *own = (struct ah_tokenizer *)(uintptr_t)tokenizer; /* opened by the caller, who alone has it */
+    own->eos = id;
+    own->has_eos = true;
+    return AH_OK;
 }
 
 void ah__tokenizer_close(const struct ah_tokenizer *tokenizer)

@@ -42,6 +42,9 @@ extern const struct ah_tokenizer ah__tokenizer_bytes;
 
 /* The tokenizer of the model at `model`: a folder, its config.json or null. AH_EINPUT, AH_ENOMEM. */
 int ah__tokenizer_open(const struct ah_tokenizer **out, const char *model);
+/* From now on texts end with this token: its text as the vocabulary has it, or its id. Before anything was encoded.
+ * Null: nothing changes. AH_EINPUT: there is none, or tokens are bytes. */
+int ah__tokenizer_end_set(const struct ah_tokenizer *tokenizer, const char *token);
 /* Null is fine. */
 void ah__tokenizer_close(const struct ah_tokenizer *tokenizer);
 

@@ -78,8 +78,9 @@ static int open_all(struct preparation *prep)
     AH_TRY(options_check(prep->options, &format));
     AH_TRY(ah_model_load(&prep->model, prep->options->model_path));
     AH_TRY(ah__model_tokenizer_open(&prep->tokenizer, prep->options->model_path));
+    AH_TRY(ah__tokenizer_end_set(prep->tokenizer, prep->options->eos));
+    AH_TRY(ah__document_end_check(prep->tokenizer, ah_model_get(prep->model)->vocab_size));
     prep->end = ah__document_end(prep->tokenizer);
-    AH_TRY(ah__ids_check(&prep->end, 1, ah_model_get(prep->model)->vocab_size, "the document's end"));
     AH_TRY(ah__documents_open(&prep->documents, prep->options->inputs, prep->options->input_count, format));
     return spool_open(prep);
 }

@@ -146,6 +146,7 @@ static int open_data(struct ah_training *training)
         return ah__fail(AH_EINPUT, "data: found none, expected text, JSON lines, a folder of them or a token file");
     enum ah_data_format format;
     AH_TRY(ah__model_tokenizer_open(&training->tokenizer, model_path));
+    AH_TRY(ah__tokenizer_end_set(training->tokenizer, training->options->eos));
     AH_TRY(ah__data_format_parse(&format, training->options->data_format));
     const struct ah_tokens_options options = {format, training->settings.pack, training->settings.seq, val_fraction,
                                               training->has_run_config ? &training->run_config.data : NULL};
@@ -167,6 +168,24 @@ static int resolve_settings(struct ah_training *training)
         return ah__fail(AH_EINPUT, "steps: found %" PRId64 ", expected at least the %" PRId64 " steps of %s",
                         training->settings.steps, training->resumed.step, training->resumed.folder);
     return AH_OK;
+}
+
+/* Steps of the epochs that were asked for; known when the data are. */
+static int resolve_epochs(struct ah_training *training)
+{
+    double epochs = training->asked.epochs;
+    if (isnan(epochs))
+        return AH_OK;
+    if (!(epochs > 0 && epochs <= 1e6))
+        return ah__fail(AH_EINPUT, "epochs: found %.10g, expected more than 0, at most 1e6", epochs);
+    if (training->asked.steps != AH_UNSET)
+        return ah__fail(AH_EINPUT, "epochs: found %.10g beside %" PRId64 " steps, expected one of them", epochs,
+                        training->asked.steps);
+    if (!training->tokens)
+        return ah__fail(AH_EINPUT, "epochs: found %.10g with batches of the caller's, expected steps", epochs);
+    double windows = (double)ah__tokens_info(training->tokens)->train_windows;
+    training->asked.steps = (int64_t)ceil(epochs * windows / (double)training->settings.batch);
+    return resolve_settings(training);
 }
 
 /* The batch is that of all ranks, each of which has an equal part of it; a checkpoint's micro-batches may be too large
@@ -277,6 +296,7 @@ int ah__training_open_inputs(struct ah_training *training)
     AH_TRY(resolve_settings(training));
     AH_TRY(resolve_ranks(training));
     AH_TRY(open_data(training));
+    AH_TRY(resolve_epochs(training));
     if (training->comm->rank == 0) /* which writes for all */
         AH_TRY(ah__out_folder_choose(&training->out, training->options->out_dir, training->resumed.run_folder));
     training->loop = (struct ah_loop){

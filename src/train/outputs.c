@@ -54,6 +54,7 @@ static int save_run_config(const struct ah_training *training, const char *path)
                                                  : model,
         .data_path = training->saver.state.data_path,
         .data_format = options->data_format,
+        .eos = options->eos,
         .device = options->device,
         .plan = plan_real ? plan_real : options->plan,
         .policy = options->policy,

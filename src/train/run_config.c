@@ -38,6 +38,7 @@ static int add_data(cJSON *tree, const struct ah_run_config *run_config)
     AH_TRY(add_object(&data, tree, "data"));
     AH_TRY(add_text(data, "path", run_config->data_path));
     AH_TRY(add_text(data, "format", run_config->data_format));
+    AH_TRY(add_text(data, "eos", run_config->eos));
     AH_TRY(ah__json_add_int(data, "bytes", known->stamp.bytes));
     AH_TRY(ah__json_add_int(data, "tokens", run_config->data_tokens));
     AH_TRY(ah__json_add_hash(data, "signature", known->signature));
@@ -141,6 +142,7 @@ static int read_data(struct ah_run_config *out, const struct ah_json *json)
     AH_TRY(ah__json_object(&data, json, "data"));
     AH_TRY(read_text(&out->data_path, &data, "path"));
     AH_TRY(read_text(&out->data_format, &data, "format"));
+    AH_TRY(read_text(&out->eos, &data, "eos"));
     AH_TRY(ah__json_int(&out->data_tokens, &data, "tokens", 0, most));
     AH_TRY(ah__json_int(&known->stamp.bytes, &data, "bytes", 0, most));
     AH_TRY(ah__json_hash(&known->signature, &data, "signature"));
@@ -227,6 +229,7 @@ void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_
     take_bytes(&options->budget.host_bytes, run_config->budget.host_bytes);
     if (!again || !options->data_path)
         take_text(&options->data_format, run_config->data_format);
+    take_text(&options->eos, run_config->eos);
     options->no_dropout = options->no_dropout || run_config->no_dropout;
     if (!again)
         return;

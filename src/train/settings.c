@@ -59,7 +59,7 @@ static const struct real_row reals[] = {
 
 static void options_unset(struct ah_train_options *options)
 {
-    *options = (struct ah_train_options){.seed = (uint64_t)AH_UNSET, .micro_batch = AH_UNSET};
+    *options = (struct ah_train_options){.seed = (uint64_t)AH_UNSET, .micro_batch = AH_UNSET, .epochs = NAN};
     for (size_t i = 0; i < AH_LENGTH(counts); i++)
         *(int64_t *)((char *)options + counts[i].option) = AH_UNSET;
     for (size_t i = 0; i < AH_LENGTH(reals); i++)

@@ -54,6 +54,7 @@ class ah_data_options(Structure):
         ("seed", c_uint64),
         ("val_share", c_double),
         ("stop", POINTER(c_int)),
+        ("eos", c_char_p),
     ]
 
 
@@ -100,6 +101,7 @@ class ah_eval_options(Structure):
         ("threads", c_int),
         ("on_progress", CFUNCTYPE(c_int, c_int64, c_int64, c_void_p)),
         ("context", c_void_p),
+        ("eos", c_char_p),
     ]
 
 
@@ -109,6 +111,7 @@ class ah_eval_result(Structure):
         ("perplexity", c_double),
         ("bits_per_byte", c_double),
         ("tokens", c_int64),
+        ("bos", c_bool),
     ]
 
 
@@ -486,6 +489,8 @@ class ah_train_options(Structure):
         ("stop", POINTER(c_int)),
         ("own_batches", c_bool),
         ("on_fault", CFUNCTYPE(None, c_char_p, c_void_p)),
+        ("epochs", c_double),
+        ("eos", c_char_p),
     ]
 
 

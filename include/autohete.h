@@ -17,6 +17,7 @@
 
 #include "autohete/base.h"
 #include "autohete/data.h"
+#include "autohete/export.h"
 #include "autohete/generate.h"
 #include "autohete/graph.h"
 #include "autohete/plan.h"

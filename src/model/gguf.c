@@ -6,15 +6,11 @@
 
 #include "base/alloc.h"
 #include "base/format.h"
+#include "model/gguf_internal.h"
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-struct arch {
-    const char *name, *model_type; /* in the file; in config.json */
-    bool permuted;                 /* queries and keys, for rotations of neighbours */
-    bool states_bias;              /* config.json says whether there are biases */
-};
-static const struct arch archs[] = {
+static const struct ah_gguf_arch archs[] = {
     {"llama", "llama", true, true},
     {"qwen2", "qwen2", false, false},
     {"qwen3", "qwen3", false, true},
@@ -76,15 +72,21 @@ static const struct {
     {"rope.scale_linear", 1},
 };
 
-enum { KEY_SIZE = 128 };
-
-static const char *key_of(char room[KEY_SIZE], const struct arch *arch, const char *key)
+const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
 {
-    snprintf(room, KEY_SIZE, "%s.%s", arch->name, key);
+    for (size_t i = 0; i < AH_LENGTH(archs); i++)
+        if (strcmp(archs[i].model_type, model_type) == 0)
+            return &archs[i];
+    return NULL;
+}
+
+const char *ah__gguf_key_of(char room[AH_GGUF_KEY_SIZE], const struct ah_gguf_arch *arch, const char *key)
+{
+    snprintf(room, AH_GGUF_KEY_SIZE, "%s.%s", arch->name, key);
     return room;
 }
 
-static int arch_find(const struct arch **out, const struct ah_gguf *file)
+static int arch_find(const struct ah_gguf_arch **out, const struct ah_gguf *file)
 {
     char names[128] = "";
     const char *name = NULL;
@@ -102,6 +104,26 @@ static int arch_find(const struct arch **out, const struct ah_gguf *file)
 }
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const char *param)
+{
+    static const char blocks[] = "model.layers.";
+    const char *end = strrchr(param, '.'), *stem = param;
+    char before[32] = "";
+    bool in_block = strncmp(param, blocks, sizeof blocks - 1) == 0;
+    if (in_block) {
+        char *rest;
+        snprintf(before, sizeof before, "blk.%ld.", strtol(param + sizeof blocks - 1, &rest, 10));
+        stem = *rest ? rest + 1 : rest;
+    }
+    const struct name *names = in_block ? block_names : model_names;
+    for (size_t i = 0; i < (in_block ? AH_LENGTH(block_names) : AH_LENGTH(model_names)) && end > stem; i++)
+        if (strlen(names[i].ours) == (size_t)(end - stem) && strncmp(names[i].ours, stem, (size_t)(end - stem)) == 0) {
+            snprintf(name, AH_GGUF_NAME_SIZE, "%s%s%s", before, names[i].gguf, end);
+            return true;
+        }
+    return false;
+}
 
 static bool translate(char out[AH_GGUF_NAME_SIZE], const char *before, const char *stem, const struct name *names,
                       size_t count)
@@ -144,9 +166,9 @@ bool ah__gguf_param(char name[AH_GGUF_NAME_SIZE], const struct ah_gguf *file, co
 
 int64_t ah__gguf_permuted(const struct ah_gguf *file, const char *tensor)
 {
-    const struct arch *arch;
+    const struct ah_gguf_arch *arch;
     const char *rest;
-    char room[KEY_SIZE];
+    char room[AH_GGUF_KEY_SIZE];
     long block;
     int64_t heads = 0;
     if (arch_find(&arch, file) != AH_OK || !arch->permuted || !block_of(&block, &rest, tensor))
@@ -154,9 +176,9 @@ int64_t ah__gguf_permuted(const struct ah_gguf *file, const char *tensor)
     bool query = strncmp(rest, "attn_q.", 7) == 0;
     if (!query && strncmp(rest, "attn_k.", 7) != 0)
         return 0;
-    int status = ah__gguf_int(&heads, file, key_of(room, arch, "attention.head_count"), 1, 1 << 16);
+    int status = ah__gguf_int(&heads, file, ah__gguf_key_of(room, arch, "attention.head_count"), 1, 1 << 16);
     if (status == AH_OK && !query)
-        status = ah__gguf_int(&heads, file, key_of(room, arch, "attention.head_count_kv"), 1, 1 << 16);
+        status = ah__gguf_int(&heads, file, ah__gguf_key_of(room, arch, "attention.head_count_kv"), 1, 1 << 16);
     return status == AH_OK ? heads : 0;
 }
 
@@ -164,7 +186,7 @@ int64_t ah__gguf_permuted(const struct ah_gguf *file, const char *tensor)
 
 struct config {
     const struct ah_gguf *file;
-    const struct arch *arch;
+    const struct ah_gguf_arch *arch;
     cJSON *tree;
 };
 
@@ -184,27 +206,27 @@ static double shortest(double value)
 /* A key that may be missing, -1 then. */
 static int read_int(int64_t *out, const struct config *config, const char *key)
 {
-    char room[KEY_SIZE];
+    char room[AH_GGUF_KEY_SIZE];
     *out = -1;
-    return ah__gguf_int(out, config->file, key_of(room, config->arch, key), 0, INT32_MAX);
+    return ah__gguf_int(out, config->file, ah__gguf_key_of(room, config->arch, key), 0, INT32_MAX);
 }
 
 static int add_int(const struct config *config, const char *key, const char *as)
 {
     int64_t value;
-    char room[KEY_SIZE];
+    char room[AH_GGUF_KEY_SIZE];
     AH_TRY(read_int(&value, config, key));
     if (value < 0)
         return ah__fail(AH_EINPUT, "%s: key '%s': found nothing, expected an integer", ah__gguf_path(config->file),
-                        key_of(room, config->arch, key));
+                        ah__gguf_key_of(room, config->arch, key));
     return ah__json_add_int(config->tree, as, value);
 }
 
 static int add_double(const struct config *config, const char *key, const char *as, double otherwise)
 {
-    char room[KEY_SIZE];
+    char room[AH_GGUF_KEY_SIZE];
     double value = otherwise;
-    AH_TRY(ah__gguf_double(&value, config->file, key_of(room, config->arch, key), -1e30, 1e30));
+    AH_TRY(ah__gguf_double(&value, config->file, ah__gguf_key_of(room, config->arch, key), -1e30, 1e30));
     return ah__json_add_double(config->tree, as, shortest(value));
 }
 
@@ -251,23 +273,22 @@ static int add_biases(const struct config *config)
 
 /* ---- rotation ---------------------------------------------------------------------------------------------------- */
 
-/* Llama 3's factor of the i-th of `pairs` frequencies, as the model's authors publish it. */
-static double llama3_factor(int64_t i, int64_t pairs, double theta, double factor, double low, double high,
-                            double original)
+double ah__gguf_llama3(const struct ah_gguf_llama3 *rope, int64_t i, int64_t pairs)
 {
-    double length = 2 * acos(-1.0) * pow(theta, (double)i / (double)pairs);
-    if (length < original / high)
+    double length = 2 * acos(-1.0) * pow(rope->theta, (double)i / (double)pairs);
+    if (length < rope->original / rope->high)
         return 1;
-    if (length > original / low)
-        return factor;
-    double smooth = (original / length - low) / (high - low);
-    return 1 / ((1 - smooth) / factor + smooth);
+    if (length > rope->original / rope->low)
+        return rope->factor;
+    double smooth = (rope->original / length - rope->low) / (rope->high - rope->low);
+    return 1 / ((1 - smooth) / rope->factor + smooth);
 }
 
 static bool is_llama3(const float *factors, int64_t pairs, double theta, double factor, double original)
 {
+    const struct ah_gguf_llama3 rope = {theta, factor, 1, 4, original};
     for (int64_t i = 0; i < pairs; i++) {
-        double expected = llama3_factor(i, pairs, theta, factor, 1, 4, original);
+        double expected = ah__gguf_llama3(&rope, i, pairs);
         if (!(fabs((double)factors[i] - expected) <= 1e-4 * expected))
             return false;
     }
@@ -290,12 +311,12 @@ static int add_factors(const struct config *config, const struct ah_gguf_tensor 
 {
     enum { ORIGINAL = 8192 };
     float *factors;
-    char room[KEY_SIZE];
+    char room[AH_GGUF_KEY_SIZE];
     double theta = 10000;
     int64_t pairs = tensor->dim[tensor->rank - 1], original = ORIGINAL;
-    AH_TRY(ah__gguf_double(&theta, config->file, key_of(room, config->arch, "rope.freq_base"), 1e-3, 1e12));
-    AH_TRY(ah__gguf_int(&original, config->file, key_of(room, config->arch, "rope.scaling.original_context_length"), 1,
-                        1 << 24));
+    AH_TRY(ah__gguf_double(&theta, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base"), 1e-3, 1e12));
+    AH_TRY(ah__gguf_int(&original, config->file,
+                        ah__gguf_key_of(room, config->arch, "rope.scaling.original_context_length"), 1, 1 << 24));
     if (tensor->rank != 1 || tensor->type->id != AH_GGUF_F32)
         return ah__fail(AH_ECORRUPT, "%s: tensor '%s': found another shape or type, expected a vector in F32",
                         ah__gguf_path(config->file), rope_factors);
@@ -313,9 +334,9 @@ static int add_rope(const struct config *config)
 {
     const struct ah_gguf_tensor *factors = ah__gguf_find(config->file, rope_factors);
     const char *type = "none";
-    char room[KEY_SIZE];
+    char room[AH_GGUF_KEY_SIZE];
     AH_TRY(add_double(config, "rope.freq_base", "rope_theta", 10000));
-    AH_TRY(ah__gguf_text(&type, config->file, key_of(room, config->arch, "rope.scaling.type")));
+    AH_TRY(ah__gguf_text(&type, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.type")));
     if (factors)
         return add_factors(config, factors);
     if (strcmp(type, "none") == 0)
@@ -324,7 +345,8 @@ static int add_rope(const struct config *config)
         return ah__fail(AH_EINPUT, "%s: key '%s': found '%.40s', expected none or linear", ah__gguf_path(config->file),
                         room, type);
     double factor = 1;
-    AH_TRY(ah__gguf_double(&factor, config->file, key_of(room, config->arch, "rope.scaling.factor"), 1e-3, 1e6));
+    AH_TRY(
+        ah__gguf_double(&factor, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.factor"), 1e-3, 1e6));
     cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
     AH_TRY(ah__json_add_string(rope, "rope_type", "linear"));
     return ah__json_add_double(rope, "factor", shortest(factor));
@@ -334,9 +356,9 @@ static int add_rope(const struct config *config)
 
 static int neutral_check(const struct config *config, size_t i)
 {
-    char room[KEY_SIZE];
+    char room[AH_GGUF_KEY_SIZE];
     double value = neutrals[i].neutral;
-    AH_TRY(ah__gguf_double(&value, config->file, key_of(room, config->arch, neutrals[i].key), -1e30, 1e30));
+    AH_TRY(ah__gguf_double(&value, config->file, ah__gguf_key_of(room, config->arch, neutrals[i].key), -1e30, 1e30));
     if (value < neutrals[i].neutral || value > neutrals[i].neutral)
         return ah__fail(AH_EINPUT, "%s: key '%s': found %.9g, expected %g", ah__gguf_path(config->file), room, value,
                         neutrals[i].neutral);
@@ -358,10 +380,10 @@ static int add_others(const struct config *config)
 {
     size_t length = strlen(config->arch->name);
     bool causal = true;
-    char room[KEY_SIZE];
+    char room[AH_GGUF_KEY_SIZE];
     for (size_t i = 0; i < AH_LENGTH(neutrals); i++)
         AH_TRY(neutral_check(config, i));
-    AH_TRY(ah__gguf_bool(&causal, config->file, key_of(room, config->arch, "attention.causal")));
+    AH_TRY(ah__gguf_bool(&causal, config->file, ah__gguf_key_of(room, config->arch, "attention.causal")));
     if (!causal)
         return ah__fail(AH_EINPUT, "%s: key '%s': found false, expected true", ah__gguf_path(config->file), room);
     for (size_t i = 0; ah__gguf_key(config->file, i); i++) {

@@ -4,7 +4,7 @@
 #define AH_MODEL_GGUF_H
 
 #include "base/json.h"
-#include "io/gguf.h"
+#include "io/gguf_write.h"
 
 enum { AH_GGUF_NAME_SIZE = 128 };
 
@@ -19,5 +19,17 @@ bool ah__gguf_param(char name[AH_GGUF_NAME_SIZE], const struct ah_gguf *file, co
 /* Llama's queries and keys lie in another order in files: row 2j + s of a head is row s * size / 2 + j of ours. The
  * heads of such a tensor, 0: it lies as ours. */
 int64_t ah__gguf_permuted(const struct ah_gguf *file, const char *tensor);
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+/* The keys of a model, general.architecture first. AH_EINPUT names what GGUF has no key for; AH_ENOMEM. */
+int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *model);
+/* The file's name for a parameter; false: none. */
+bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const char *param);
+/* The heads by which a parameter of the model is put into llama.cpp's order, 0: it stays as it is. */
+int64_t ah__gguf_permutes(const struct ah_model *model, const char *param);
+/* Llama 3's factors of the rotation's frequencies, which a tensor rope_freqs.weight [*count] holds, freed with
+ * ah__free; null: it has none. AH_ENOMEM. */
+int ah__gguf_rope_factors(float **factors, int64_t *count, const struct ah_model *model);
 
 #endif

@@ -18,6 +18,26 @@ static inline float ah__f16_value(uint16_t half)
     return value;
 }
 
+/* To nearest even; a NaN stays one; what is too large is an infinity. */
+static inline uint16_t ah__f16_of(float value)
+{
+    uint32_t bits, sign, rest;
+    float scaled;
+    memcpy(&bits, &value, sizeof bits);
+    sign = bits >> 16 & 0x8000U;
+    bits &= 0x7FFFFFFFU;
+    if (bits > 0x7F800000U)
+        return (uint16_t)(sign | 0x7E00U);
+    if (bits >= 0x477FF000U)
+        return (uint16_t)(sign | 0x7C00U);
+    if (bits >= 0x38800000U) /* a normal half */
+        return (uint16_t)(sign | ((bits - 0x38000000U + 0xFFFU + (bits >> 13 & 1U)) >> 13));
+    memcpy(&scaled, &bits, sizeof scaled);
+    scaled += 0.5F; /* whose last bit is 2^-24, the smallest half */
+    memcpy(&rest, &scaled, sizeof rest);
+    return (uint16_t)(sign | (rest - 0x3F000000U));
+}
+
 /* Of count elements, which may lie at any address and do not overlap. */
 static inline void ah__f16_widen(float *to, const void *from, int64_t count)
 {

@@ -48,6 +48,44 @@ bool ah__token_tables_pre(bool *add_bos, const char *pre)
     return split != NULL;
 }
 
+/* What changes no ids. */
+static void offsets_drop(cJSON *part)
+{
+    cJSON *child;
+    cJSON_DeleteItemFromObjectCaseSensitive(part, "trim_offsets");
+    cJSON_ArrayForEach(child, cJSON_GetObjectItemCaseSensitive(part, "pretokenizers"))
+    {
+        cJSON_DeleteItemFromObjectCaseSensitive(child, "trim_offsets");
+    }
+}
+
+static bool splits_alike(const cJSON *part, const char *text)
+{
+    cJSON *a = cJSON_Duplicate(part, true), *b = cJSON_Parse(text);
+    if (a)
+        offsets_drop(a);
+    if (b)
+        offsets_drop(b);
+    bool same = a && b && cJSON_Compare(a, b, true);
+    cJSON_Delete(a);
+    cJSON_Delete(b);
+    return same;
+}
+
+const char *ah__token_tables_pre_of(const cJSON *tokenizer)
+{
+    const cJSON *normal = cJSON_GetObjectItemCaseSensitive(tokenizer, "normalizer");
+    const cJSON *part = cJSON_GetObjectItemCaseSensitive(tokenizer, "pre_tokenizer");
+    const cJSON *model = cJSON_GetObjectItemCaseSensitive(tokenizer, "model");
+    bool ignores = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(model, "ignore_merges"));
+    const char *form = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(normal, "type"));
+    bool nfc = form && strcmp(form, "NFC") == 0, plain = !normal || cJSON_IsNull(normal);
+    for (size_t i = 0; i < AH_LENGTH(splits) && (nfc || plain); i++)
+        if (splits[i].nfc == nfc && splits[i].ignore_merges == ignores && splits_alike(part, splits[i].pre_tokenizer))
+            return splits[i].pre;
+    return NULL;
+}
+
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 static void text_add(struct ah_buf *to, const char *text, size_t length)

@@ -4,7 +4,7 @@
 #ifndef AH_TOKENIZER_TABLES_H
 #define AH_TOKENIZER_TABLES_H
 
-#include "base/status.h"
+#include "base/json.h"
 
 /* The numbers are those of GGUF and of SentencePiece. */
 enum ah_token_type {
@@ -39,5 +39,8 @@ struct ah_token_tables {
 int ah__token_tables_json(char **text, const struct ah_token_tables *tables);
 /* Whether a way to split is known, and whether texts begin with BOS where nothing says it. */
 bool ah__token_tables_pre(bool *add_bos, const char *pre);
+/* The name of the way to split that a tokenizer.json's normalizer, pre_tokenizer and ignore_merges ask for; null: none
+ * of those that are known. */
+const char *ah__token_tables_pre_of(const cJSON *tokenizer);
 
 #endif

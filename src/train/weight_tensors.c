@@ -185,6 +185,9 @@ int ah__weight_tensor_read(float *to, const struct ah_weight_tensors *tensors, c
                         tensor->name, tensor->type_name,
                         tensors->gguf ? ", Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K" : "");
     AH_TRY(shape_check(tensors, tensor, &shape));
+    if (tensor->permuted && tensor->rank == 1 && tensor->bytes % (size_t)shape.dim[0])
+        return ah__fail(AH_EINPUT, "%s: tensor '%.80s' is a vector of %.16s, expected F32, F16 or BF16", tensors->path,
+                        tensor->name, tensor->type_name);
     if (tensor->permuted && shape.dim[0] % (2 * tensor->permuted))
         return ah__fail(AH_ECORRUPT, "%s: tensor '%.80s': found %lld rows, expected pairs in each of %lld heads",
                         tensors->path, tensor->name, (long long)shape.dim[0], (long long)tensor->permuted);

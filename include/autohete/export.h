@@ -1,0 +1,20 @@
+/* Models as other programs read them. */
+#ifndef AUTOHETE_EXPORT_H
+#define AUTOHETE_EXPORT_H
+
+#include "autohete/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Writes a model with its tokenizer as one GGUF file, which llama.cpp and its like read. `model` is as for
+ * ah_generate_options.model_dir. type: "f16" (null), "bf16", "f32" or "q8_0"; vectors are F32 always, and rows of a
+ * length that is no multiple of 32 are F16 where q8_0 is asked for. AH_EINPUT: a model, a rotation, a tokenizer that
+ * GGUF has nothing for, or a file that cannot be made; AH_EIO: the old file is as it was. */
+AH_API int ah_export_gguf(const char *path, const char *model, const char *type);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,35 @@
+/* autohete export: a model as other programs read it. */
+#include "cli/commands.h"
+#include "cli/out.h"
+
+struct export_args {
+    const char *model, *gguf, *type;
+};
+#define AT(field) offsetof(struct export_args, field)
+
+static const struct ah_arg options[] = {
+    {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
+     "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
+    {"gguf", AH_ARG_TEXT, AT(gguf), "FILE", NULL, "GGUF file to write, for llama.cpp and its like", 0, 0, true},
+    {"type", AH_ARG_TEXT, AT(type), "TYPE", "f16", "how matrices are stored: f16, bf16, f32 or q8_0", 0, 0, false},
+};
+
+static int run(const void *given)
+{
+    const struct export_args *args = given;
+    int status = ah__out_check("gguf", args->gguf);
+    if (status == AH_OK)
+        status = ah_export_gguf(args->gguf, args->model, args->type);
+    return status == AH_OK ? 0 : ah__out_fail(status);
+}
+
+static struct export_args args;
+const struct ah_command ah__command_export = {
+    .name = "export",
+    .usage = "--model DIR --gguf FILE [--type TYPE]",
+    .summary = "Write a model as a file of another program.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .args = &args,
+    .run = run,
+};

@@ -1,0 +1,208 @@
+/* ah_export_gguf(): weights of a checkpoint, or of any model that can be read, tensor by tensor into a GGUF file. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "graph/graph.h"
+#include "infer/inference.h"
+#include "io/gguf_tokenizer.h"
+#include "io/model_files.h"
+#include "model/gguf.h"
+#include "train/weight_tensors.h"
+#include "train/weights.h"
+
+struct export
+{
+    const char *folder;
+    struct ah_inference from; /* model, tokenizer, where the weights are */
+    struct ah_graph *graph;   /* of which the parameters are written, in its order */
+    struct ah_model_files files;
+    struct ah_weight_tensors tensors;
+    struct ah_gguf_writer *writer;
+    const struct ah_gguf_type *type;
+    float *values, *moved; /* of the largest parameter */
+    float *rope;
+    int64_t rope_count;
+};
+
+static int type_parse(const struct ah_gguf_type **out, const char *word)
+{
+    static const struct {
+        const char *word;
+        uint32_t id;
+    } types[] = {{"f16", AH_GGUF_F16}, {"bf16", AH_GGUF_BF16}, {"f32", AH_GGUF_F32}, {"q8_0", AH_GGUF_Q8_0}};
+    for (size_t i = 0; i < AH_LENGTH(types); i++)
+        if (strcmp(word ? word : "f16", types[i].word) == 0) {
+            *out = ah__gguf_type(types[i].id);
+            return AH_OK;
+        }
+    return ah__fail(AH_EINPUT, "type: found '%.40s', expected f16, bf16, f32 or q8_0", word);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static int weights_open(struct export *to)
+{
+    char *path = NULL;
+    AH_TRY(ah__weights_find(&path, to->folder));
+    if (!path)
+        return ah__fail(AH_EINPUT, "%s: found no weights, expected model.safetensors in it", to->folder);
+    to->from.weights = path;
+    return ah__weight_tensors_open(&to->tensors, path);
+}
+
+static int export_open(struct export *to, const char *model)
+{
+    const struct ah_record_options options = {.batch = 1, .seq = 1, .compute = AH_F32};
+    AH_TRY(ah__inference_open(&to->from, model));
+    to->folder = ah__inference_folder(&to->from, model);
+    ah__free(to->from.weights);
+    to->from.weights = NULL;
+    AH_TRY(weights_open(to));
+    AH_TRY(ah__model_files_load(&to->files, to->folder));
+    AH_TRY(ah_model_record(&to->graph, to->from.model, &options));
+    return ah__gguf_rope_factors(&to->rope, &to->rope_count, to->from.model);
+}
+
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+/* The tensor of a parameter: by its name, without the first part of it, or, of a tied embedding, the head's. */
+static int tensor_find(const struct ah_weight_tensor **out, const struct export *to, const char *name)
+{
+    const char *dot = strchr(name, '.');
+    *out = ah__weight_tensors_find(&to->tensors, name);
+    if (!*out && dot)
+        *out = ah__weight_tensors_find(&to->tensors, dot + 1);
+    if (!*out && strcmp(name, "model.embed_tokens.weight") == 0)
+        *out = ah__weight_tensors_find(&to->tensors, "lm_head.weight");
+    return *out ? AH_OK
+                : ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", to->tensors.path, name);
+}
+
+/* How a parameter of this shape is stored. */
+static const struct ah_gguf_type *stored(const struct export *to, const struct ah_shape *shape)
+{
+    if (shape->rank < 2)
+        return ah__gguf_type(AH_GGUF_F32);
+    return shape->dim[shape->rank - 1] % to->type->block ? ah__gguf_type(AH_GGUF_F16) : to->type;
+}
+
+static int param_declare(struct export *to, const struct ah_value *value, int64_t *largest)
+{
+    char name[AH_GGUF_NAME_SIZE];
+    int64_t count = ah__shape_count(&value->meta.shape);
+    if (!ah__gguf_name(name, value->name))
+        return ah__fail(AH_EINPUT, "parameter '%.80s': found no name for it in GGUF", value->name);
+    ah__gguf_put_tensor(to->writer, name, stored(to, &value->meta.shape), &value->meta.shape);
+    *largest = count > *largest ? count : *largest;
+    return AH_OK;
+}
+
+/* Row s * size / 2 + j of a head becomes row 2j + s. */
+static void rows_permute(float *to, const float *from, const struct ah_shape *shape, int64_t heads)
+{
+    int64_t rows = shape->dim[0], width = shape->rank > 1 ? shape->dim[1] : 1, size = rows / heads;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t head = row / size, at = row % size, target = head * size + at % (size / 2) * 2 + at / (size / 2);
+        memcpy(to + target * width, from + row * width, (size_t)width * sizeof *to);
+    }
+}
+
+static int param_write(struct export *to, const struct ah_value *value)
+{
+    const struct ah_shape *shape = &value->meta.shape;
+    const struct ah_gguf_type *type = stored(to, shape);
+    const struct ah_weight_tensor *tensor;
+    int64_t count = ah__shape_count(shape), heads = ah__gguf_permutes(to->from.model, value->name);
+    float *values = to->values, *narrow = to->moved;
+    AH_TRY(tensor_find(&tensor, to, value->name));
+    AH_TRY(ah__weight_tensor_read(values, &to->tensors, tensor, *shape));
+    if (heads) {
+        rows_permute(to->moved, values, shape, heads);
+        values = to->moved;
+        narrow = to->values;
+    }
+    ah__gguf_narrow(narrow, type, values, count);
+    return ah__gguf_writer_add(to->writer, narrow, (size_t)(count / type->block * type->bytes));
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static const char *file_text(const struct export *to, const char *name)
+{
+    for (size_t i = 0; i < to->files.count; i++)
+        if (strcmp(to->files.file[i].name, name) == 0)
+            return to->files.file[i].text;
+    return NULL;
+}
+
+static int keys_put(struct export *to)
+{
+    const struct ah_gguf_tokenizer tokenizer = {.path = to->folder,
+                                                .json = file_text(to, "tokenizer.json"),
+                                                .config = file_text(to, "tokenizer_config.json"),
+                                                .tokenizer = to->from.tokenizer,
+                                                .rows = ah_model_get(to->from.model)->vocab_size};
+    static const struct {
+        uint32_t type, file_type;
+    } file_types[] = {{AH_GGUF_F32, 0}, {AH_GGUF_F16, 1}, {AH_GGUF_Q8_0, 7}, {AH_GGUF_BF16, 32}};
+    AH_TRY(ah__gguf_put_config(to->writer, to->from.model));
+    for (size_t i = 0; i < AH_LENGTH(file_types); i++)
+        if (file_types[i].type == to->type->id)
+            ah__gguf_put_int(to->writer, "general.file_type", file_types[i].file_type);
+    ah__gguf_put_int(to->writer, "general.quantization_version", 2);
+    if (!tokenizer.json)
+        return ah__fail(AH_EINPUT, "%s: found no tokenizer.json, expected one: GGUF files have their tokenizer inside",
+                        to->folder);
+    return ah__gguf_put_tokenizer(to->writer, &tokenizer);
+}
+
+static int tensors_declare(struct export *to)
+{
+    int64_t largest = 1;
+    const struct ah_shape rope = ah_shape1(to->rope_count);
+    for (size_t i = 0; i < to->graph->value_count; i++)
+        if (to->graph->values[i].kind == AH_VALUE_PARAM)
+            AH_TRY(param_declare(to, &to->graph->values[i], &largest));
+    if (to->rope)
+        ah__gguf_put_tensor(to->writer, "rope_freqs.weight", ah__gguf_type(AH_GGUF_F32), &rope);
+    AH_TRY(ah__new(&to->values, (size_t)largest, sizeof *to->values));
+    return ah__new(&to->moved, (size_t)largest, sizeof *to->moved);
+}
+
+static int file_write(struct export *to, const char *path)
+{
+    AH_TRY(ah__gguf_writer_new(&to->writer));
+    AH_TRY(keys_put(to));
+    AH_TRY(tensors_declare(to));
+    AH_TRY(ah__gguf_writer_open(to->writer, path));
+    for (size_t i = 0; i < to->graph->value_count; i++)
+        if (to->graph->values[i].kind == AH_VALUE_PARAM)
+            AH_TRY(param_write(to, &to->graph->values[i]));
+    if (to->rope)
+        AH_TRY(ah__gguf_writer_add(to->writer, to->rope, (size_t)to->rope_count * sizeof *to->rope));
+    return ah__gguf_writer_close(to->writer);
+}
+
+static void export_close(struct export *to)
+{
+    ah__gguf_writer_free(to->writer);
+    ah__free(to->values);
+    ah__free(to->moved);
+    ah__free(to->rope);
+    ah__weight_tensors_close(&to->tensors);
+    ah__model_files_free(&to->files);
+    ah_graph_free(to->graph);
+    ah__inference_close(&to->from);
+}
+
+int ah_export_gguf(const char *path, const char *model, const char *type)
+{
+    struct export to = {0};
+    AH_TRY(type_parse(&to.type, type));
+    int status = export_open(&to, model);
+    if (status == AH_OK)
+        status = file_write(&to, path);
+    export_close(&to);
+    return status;
+}

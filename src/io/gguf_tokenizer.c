@@ -1,0 +1,198 @@
+#include "io/gguf_tokenizer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "tokenizer/tables.h"
+
+#define KEY(name) "tokenizer.ggml." name
+
+struct written {
+    struct ah_gguf_writer *writer;
+    const struct ah_gguf_tokenizer *from;
+    struct ah_json json, model;
+    const char *pre; /* llama.cpp's name for how text is split */
+    struct token {
+        char *text;
+        enum ah_token_type type;
+    } * tokens; /* [from->rows] */
+};
+
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
+
+static int token_set(struct written *to, int64_t id, const char *text, enum ah_token_type type)
+{
+    if (id < 0 || id >= to->from->rows)
+        return ah__fail(AH_EINPUT, "%s: token '%.40s': found id %lld, expected below the model's vocabulary of %lld",
+                        to->from->path, text, (long long)id, (long long)to->from->rows);
+    ah__free(to->tokens[id].text);
+    to->tokens[id].text = NULL;
+    to->tokens[id].type = type;
+    return ah__strdup(&to->tokens[id].text, text);
+}
+
+static int tokens_of_vocab(struct written *to)
+{
+    struct ah_json vocab;
+    AH_TRY(ah__json_object(&vocab, &to->model, "vocab"));
+    for (const cJSON *child = vocab.node->child; child; child = child->next)
+        AH_TRY(token_set(to, (int64_t)child->valuedouble, child->string, AH_TOKEN_NORMAL));
+    return AH_OK;
+}
+
+static int tokens_of_added(struct written *to)
+{
+    const cJSON *child;
+    cJSON_ArrayForEach(child, cJSON_GetObjectItemCaseSensitive(to->json.node, "added_tokens"))
+    {
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(child, "content"));
+        double id = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(child, "id"));
+        bool special = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(child, "special"));
+        if (!text || !(id >= 0 && id < 1e9))
+            return ah__fail(AH_EINPUT, "%s: key 'added_tokens': found no content or no id, expected both",
+                            to->from->path);
+        AH_TRY(token_set(to, (int64_t)id, text, special ? AH_TOKEN_CONTROL : AH_TOKEN_USER));
+    }
+    return AH_OK;
+}
+
+static int tokens_pad(struct written *to)
+{
+    for (int64_t i = 0; i < to->from->rows; i++) {
+        char name[32];
+        if (to->tokens[i].text)
+            continue;
+        snprintf(name, sizeof name, "[PAD%lld]", (long long)i);
+        AH_TRY(token_set(to, i, name, AH_TOKEN_UNUSED));
+    }
+    return AH_OK;
+}
+
+/* ---- merges ------------------------------------------------------------------------------------------------------ */
+
+/* "left right" of a merge in either form, into `both`; false: neither. */
+static bool merge_text(struct ah_buf *both, const cJSON *merge)
+{
+    const cJSON *left = cJSON_IsArray(merge) ? merge->child : NULL, *right = left ? left->next : NULL;
+    both->length = 0;
+    if (cJSON_IsString(merge))
+        ah__buf_printf(both, "%s", merge->valuestring);
+    else if (cJSON_IsString(left) && cJSON_IsString(right))
+        ah__buf_printf(both, "%s %s", left->valuestring, right->valuestring);
+    else
+        return false;
+    return true;
+}
+
+static int put_merges(const struct written *to, const cJSON *merges)
+{
+    struct ah_buf both = {0};
+    const cJSON *merge;
+    ah__gguf_put_array(to->writer, KEY("merges"), AH_GGUF_ITEMS_TEXT, (uint64_t)cJSON_GetArraySize(merges));
+    int status = AH_OK;
+    cJSON_ArrayForEach(merge, merges)
+    {
+        if (!merge_text(&both, merge))
+            status = ah__fail(AH_EINPUT, "%s: key 'model.merges': found no pair of texts", to->from->path);
+        ah__gguf_item_text(to->writer, both.text ? both.text : "", both.length);
+    }
+    if (status == AH_OK)
+        status = both.status;
+    ah__buf_free(&both);
+    return status;
+}
+
+/* ---- how text is split ------------------------------------------------------------------------------------------- */
+
+static int kind_find(struct written *to)
+{
+    bool fallback = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(to->model.node, "byte_fallback"));
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(to->model.node, "type");
+    if (cJSON_IsString(type) && strcmp(type->valuestring, "BPE") != 0)
+        return ah__fail(AH_EINPUT, "%s: key 'model.type': found '%.40s', expected BPE", to->from->path,
+                        type->valuestring);
+    if (fallback)
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'model.byte_fallback': found true, expected false: SentencePiece's BPE is not written "
+                        "into GGUF files",
+                        to->from->path);
+    to->pre = ah__token_tables_pre_of(to->json.node);
+    if (to->pre)
+        return AH_OK;
+    return ah__fail(AH_EINPUT,
+                    "%s: key 'pre_tokenizer': found a way to split text that is none of those known here by "
+                    "llama.cpp's name (gpt-2, llama-bpe, qwen2, smollm): GGUF cannot be written of it",
+                    to->from->path);
+}
+
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
+
+/* What stands around a prompt: the ids of an empty one. */
+static int put_around(const struct written *to)
+{
+    const struct ah_tokenizer *tokenizer = to->from->tokenizer;
+    int32_t *ids;
+    int64_t count;
+    AH_TRY(tokenizer->encode_prompt(&ids, &count, tokenizer, "", 0));
+    bool bos = tokenizer->has_bos && count > 0 && ids[0] == tokenizer->bos;
+    bool eos = tokenizer->has_eos && count > (bos ? 1 : 0) && ids[count - 1] == tokenizer->eos;
+    ah__free(ids);
+    if (tokenizer->has_bos)
+        ah__gguf_put_int(to->writer, KEY("bos_token_id"), (uint32_t)tokenizer->bos);
+    if (tokenizer->has_eos)
+        ah__gguf_put_int(to->writer, KEY("eos_token_id"), (uint32_t)tokenizer->eos);
+    ah__gguf_put_bool(to->writer, KEY("add_bos_token"), bos);
+    ah__gguf_put_bool(to->writer, KEY("add_eos_token"), eos);
+    return AH_OK;
+}
+
+static int put_config(const struct written *to)
+{
+    struct ah_json config;
+    const char *text = to->from->config;
+    if (!text)
+        return AH_OK;
+    AH_TRY(ah__json_parse(&config, text, strlen(text), to->from->path));
+    const char *chat = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(config.node, "chat_template"));
+    if (chat)
+        ah__gguf_put_text(to->writer, "tokenizer.chat_template", chat);
+    ah__json_free(&config);
+    return AH_OK;
+}
+
+static int put_all(struct written *to)
+{
+    AH_TRY(ah__json_object(&to->model, &to->json, "model"));
+    AH_TRY(kind_find(to));
+    AH_TRY(tokens_of_vocab(to));
+    AH_TRY(tokens_of_added(to));
+    AH_TRY(tokens_pad(to));
+    ah__gguf_put_text(to->writer, KEY("model"), "gpt2");
+    ah__gguf_put_text(to->writer, KEY("pre"), to->pre);
+    ah__gguf_put_array(to->writer, KEY("tokens"), AH_GGUF_ITEMS_TEXT, (uint64_t)to->from->rows);
+    for (int64_t i = 0; i < to->from->rows; i++)
+        ah__gguf_item_text(to->writer, to->tokens[i].text, strlen(to->tokens[i].text));
+    ah__gguf_put_array(to->writer, KEY("token_type"), AH_GGUF_ITEMS_INT, (uint64_t)to->from->rows);
+    for (int64_t i = 0; i < to->from->rows; i++)
+        ah__gguf_item_int(to->writer, (int32_t)to->tokens[i].type);
+    AH_TRY(put_merges(to, cJSON_GetObjectItemCaseSensitive(to->model.node, "merges")));
+    AH_TRY(put_around(to));
+    return put_config(to);
+}
+
+int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, const struct ah_gguf_tokenizer *from)
+{
+    struct written to = {.writer = writer, .from = from};
+    AH_TRY(ah__json_parse(&to.json, from->json, strlen(from->json), from->path));
+    int status = ah__new(&to.tokens, (size_t)from->rows, sizeof *to.tokens);
+    if (status == AH_OK)
+        status = put_all(&to);
+    for (int64_t i = 0; i < from->rows && to.tokens; i++)
+        ah__free(to.tokens[i].text);
+    ah__free(to.tokens);
+    ah__json_free(&to.json);
+    return status;
+}

@@ -1,0 +1,18 @@
+/* Writes a tokenizer into a GGUF file: the texts of tokenizer.json and tokenizer_config.json become its keys. Knows no
+ * models. */
+#ifndef AH_IO_GGUF_TOKENIZER_H
+#define AH_IO_GGUF_TOKENIZER_H
+
+#include "io/gguf_write.h"
+#include "tokenizer/tokenizer.h"
+
+/* `rows`: of the embedding; tokens up to there that the tokenizer does not have are padded, as llama.cpp does. `config`
+ * may be null. AH_EINPUT names `path`, key and what llama.cpp has nothing for; AH_ENOMEM. */
+struct ah_gguf_tokenizer {
+    const char *path, *json, *config;
+    const struct ah_tokenizer *tokenizer; /* the same, open */
+    int64_t rows;
+};
+int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, const struct ah_gguf_tokenizer *from);
+
+#endif

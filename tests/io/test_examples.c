@@ -195,6 +195,29 @@ static void documents_end_where_the_tokenizer_says(void **state)
     ah__tokens_close(tokens);
 }
 
+/* A tokenizer that says nothing of ends: documents need one, a single text does not. */
+static void no_end_is_refused(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"text\": \"abc\"}\n";
+    struct ah_tokenizer tokenizer = ah__tokenizer_bytes;
+    struct ah_tokens *tokens = NULL;
+    tokenizer.text_is_ids = false;
+    write_as("noend.jsonl", text, sizeof text - 1);
+    assert_fails(ah__tokens_open(&tokens, path, &tokenizer, 256, 2, 0, NULL), AH_EINPUT,
+                 "found no token that ends a text in tokenizer_config.json, special_tokens_map.json");
+    assert_ok(ah__tokenizer_end_set(&tokenizer, "7"));
+    assert_ok(ah__tokens_open(&tokens, path, &tokenizer, 256, 2, 0, NULL));
+    int32_t ids[4];
+    assert_ok(ah__tokens_read(tokens, 0, 4, ids));
+    assert_int_equal(ids[3], 55); /* a token of that text goes before an id */
+    ah__tokens_close(tokens);
+    write_as("noend.txt", "abcd", 4);
+    tokenizer.has_eos = false;
+    assert_ok(ah__tokens_open(&tokens, path, &tokenizer, 256, 2, 0, NULL));
+    ah__tokens_close(tokens);
+}
+
 static void packed_documents_keep_apart(void **state)
 {
     (void)state;
@@ -360,7 +383,7 @@ static void nanogpt_files_are_read(void **state)
                  "found 999 bytes, expected an even number");
 }
 
-AH_TEST_SUITE("io/examples", cmocka_unit_test(examples_are_sequences),
+AH_TEST_SUITE("io/examples", cmocka_unit_test(no_end_is_refused), cmocka_unit_test(examples_are_sequences),
               cmocka_unit_test(examples_begin_and_end_as_the_tokenizer_says), cmocka_unit_test(examples_are_packed),
               cmocka_unit_test(packed_documents_keep_apart), cmocka_unit_test(documents_end_where_the_tokenizer_says),
               cmocka_unit_test(documents_follow_one_another),

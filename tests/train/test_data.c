@@ -122,5 +122,25 @@ static void a_format_is_kept(void **state)
     expect_same_file(whole, part, "checkpoint/model.safetensors");
 }
 
-AH_TEST_SUITE("train/data", cmocka_unit_test(examples_train_and_resume), cmocka_unit_test(packed_text_is_the_same_text),
-              cmocka_unit_test(a_format_is_kept))
+/* Steps that pass over the training part so often, and no steps beside them. */
+static void epochs_are_steps(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char out[PATH_SIZE];
+    place_init(&place);
+    struct ah_train_options options = options_on(&place, place.data, out, "epochs");
+    options.epochs = 1;
+    options.steps = 3;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "epochs: found 1 beside 3 steps, expected one of them");
+    options.steps = AH_UNSET;
+    options.epochs = 1e-5;
+    assert_ok(ah_train(&result, &options));
+    assert_int_equal(result.steps_done, 1);
+    options.epochs = -1;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "epochs: found -1, expected more than 0");
+}
+
+AH_TEST_SUITE("train/data", cmocka_unit_test(epochs_are_steps), cmocka_unit_test(examples_train_and_resume),
+              cmocka_unit_test(packed_text_is_the_same_text), cmocka_unit_test(a_format_is_kept))

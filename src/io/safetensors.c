@@ -70,7 +70,12 @@ static const char *shape_text(char *room, const int64_t *dim, int rank)
 /* Where data begins; checks the length in front against the file's. */
 static int header_bounds(const struct ah_safetensors *file, size_t *header_bytes)
 {
+    static const char pointer[] = "version https://git-lfs";
     uint64_t bytes = 0;
+    if (file->map.length >= sizeof pointer && memcmp(file->map.data, pointer, sizeof pointer - 1) == 0)
+        return ah__fail(AH_ECORRUPT,
+                        "%s: found a Git LFS pointer, expected the file that it stands for: 'git lfs pull' fetches it",
+                        file->path);
     if (file->map.length < LENGTH_BYTES + 2)
         return ah__fail(AH_ECORRUPT, "%s: found %zu bytes, expected a safetensors file of at least %d", file->path,
                         file->map.length, LENGTH_BYTES + 2);
@@ -163,6 +168,8 @@ static int tensor_parse(struct ah_safetensors_tensor *tensor, const struct ah_sa
 
 static int meta_check(const struct ah_safetensors *file, const cJSON *meta)
 {
+    if (cJSON_IsNull(meta))
+        return AH_OK;
     for (const cJSON *child = meta->child; child; child = child->next)
         if (!cJSON_IsString(child))
             return ah__fail(AH_ECORRUPT, "%s: key '__metadata__.%s': found no string, expected one", file->path,

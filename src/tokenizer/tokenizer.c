@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "tokenizer/subword.h"
@@ -92,9 +93,33 @@ const struct ah_tokenizer ah__tokenizer_bytes = {
     .close = bytes_close,
 };
 
+/* Tokenizers that are not read: whoever has one beside a model wants no bytes. */
+static const char *const unread[] = {
+    "tokenizer.model", "spiece.model",       "sentencepiece.bpe.model", "tekken.json",
+    "vocab.txt",       "tokenizer.tiktoken", "qwen.tiktoken",
+};
+
+static int unread_check(const char *folder)
+{
+    for (size_t i = 0; i < AH_LENGTH(unread) && folder; i++) {
+        char *path;
+        AH_TRY(ah__sprintf(&path, "%s/%s", folder, unread[i]));
+        int status = access(path, F_OK) != 0
+                         ? AH_OK
+                         : ah__fail(AH_EINPUT,
+                                    "%s: found a tokenizer of a kind that is not read, expected tokenizer.json, as "
+                                    "Python makes of it by AutoTokenizer.from_pretrained(FOLDER)"
+                                    ".save_pretrained(FOLDER)",
+                                    path);
+        ah__free(path);
+        AH_TRY(status);
+    }
+    return AH_OK;
+}
+
 static int bytes_open(const struct ah_tokenizer **out, const char *folder)
 {
-    (void)folder;
+    AH_TRY(unread_check(folder));
     *out = &ah__tokenizer_bytes;
     return AH_OK;
 }

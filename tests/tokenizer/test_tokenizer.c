@@ -92,5 +92,26 @@ static void text_goes_through_its_tokenizer(void **state)
                  "text: found an odd number of bytes");
 }
 
-AH_TEST_SUITE("tokenizer/tokenizer", cmocka_unit_test(bytes_there_and_back),
-              cmocka_unit_test(a_folder_that_says_nothing_has_bytes), cmocka_unit_test(text_goes_through_its_tokenizer))
+/* Whoever has one beside the model wants no bytes. */
+static void a_tokenizer_that_is_not_read_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"tokenizer.model", "tekken.json", "vocab.txt"};
+    const struct ah_tokenizer *tokenizer;
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        assert_ok(ah__file_write(path, "x", 1));
+        assert_fails(ah__tokenizer_open(&tokenizer, folder), AH_EINPUT,
+                     "found a tokenizer of a kind that is not read, expected tokenizer.json");
+        assert_int_equal(remove(path), 0);
+    }
+    assert_ok(ah__tokenizer_open(&tokenizer, folder));
+    ah__tokenizer_close(tokenizer);
+}
+
+AH_TEST_SUITE("tokenizer/tokenizer", cmocka_unit_test(a_tokenizer_that_is_not_read_is_refused),
+              cmocka_unit_test(bytes_there_and_back), cmocka_unit_test(a_folder_that_says_nothing_has_bytes),
+              cmocka_unit_test(text_goes_through_its_tokenizer))

@@ -100,12 +100,12 @@ static void a_slow_tokenizer_is_named(void **state)
     assert_refused("needs too many steps at byte 0");
     snprintf(path, sizeof path, "standard input, by the tokenizer of %s: ", at);
     assert_says(ran.err, path);
-    run("data --model %s %s/text.txt --out %s/out.bin", at, at, at);
+    run("data --model %s %s/text.txt --eos b --out %s/out.bin", at, at, at);
     assert_refused("text.txt");
     assert_says(ran.err, "needs too many steps at byte 0");
     snprintf(path, sizeof path, "%s/pairs.jsonl", at);
     assert_ok(ah__file_write(path, pair, strlen(pair)));
-    run("train --model %s --data %s --batch 1 --seq 16 --steps 1 --out %s/out", at, path, at);
+    run("train --model %s --data %s --eos b --batch 1 --seq 16 --steps 1 --out %s/out", at, path, at);
     assert_refused("pairs.jsonl");
     assert_says(ran.err, "needs too many steps at byte 0");
 }

@@ -111,7 +111,7 @@ static int file_open(struct ah_documents *documents)
     const char *text = given(documents, &length);
     AH_TRY(ah__documents_check_text(path->path, text, length, "text"));
     if (documents->format != AH_DATA_TEXT)
-        kind = ah__records_sniff(&start, path->path, documents->format != AH_DATA_AUTO, text, length);
+        kind = ah__records_sniff(&start, path->path, documents->format != AH_DATA_AUTO, text, length, ah__form_has_key);
     ah__records_begin(&documents->records, kind, start, path->path, &documents->reader);
     return AH_OK;
 }

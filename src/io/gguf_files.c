@@ -81,11 +81,12 @@ static int merges_read(struct ah_buf *to, const struct ah_gguf *file)
 }
 
 /* An id below the number of tokens, -1: none. */
+/* One beyond the vocabulary is none: files have 4294967295 for it, and llama.cpp passes others over. */
 static int id_read(int32_t *id, const struct ah_gguf *file, const char *key, int32_t count)
 {
     int64_t value = -1;
-    AH_TRY(ah__gguf_int(&value, file, key, 0, count - 1));
-    *id = (int32_t)value;
+    AH_TRY(ah__gguf_int(&value, file, key, -1, UINT32_MAX));
+    *id = value < count ? (int32_t)value : -1;
     return AH_OK;
 }
 

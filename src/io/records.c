@@ -5,7 +5,6 @@
 #include <strings.h>
 
 #include "base/json_python.h"
-#include "io/forms.h"
 
 enum { LOOKED_AT = 1 << 20, RECORD_MOST = 256 << 20 };
 
@@ -65,14 +64,14 @@ static bool is_array_start(const struct look *look, size_t at)
 }
 
 /* Behind the bracket of the array that is the member "data" of the object at `at`; 0: it has none, or is a record. */
-static size_t data_array(const struct look *look, size_t at)
+static size_t data_array(const struct look *look, size_t at, bool (*is_record_key)(const char *key, size_t length))
 {
     struct ah_json_members members = {.text = look->text + at, .length = look->length - at};
     struct ah_json_fault fault;
     size_t found = 0;
     bool more;
     while (ah__json_members_next(&more, &members, &fault) == AH_OK && more) {
-        if (ah__form_has_key(members.key, members.key_length))
+        if (is_record_key(members.key, members.key_length))
             return 0;
         if (members.key_length == 4 && memcmp(members.key, "data", 4) == 0 && is_array_start(look, at + members.value))
             found = at + members.value + 1;
@@ -106,7 +105,8 @@ static bool is_lines(const struct look *look, size_t at, bool named)
     return named || second == look->length || is_object_line(&third, look, second);
 }
 
-enum ah_records_kind ah__records_sniff(size_t *start, const char *name, bool forced, const char *text, size_t length)
+enum ah_records_kind ah__records_sniff(size_t *start, const char *name, bool forced, const char *text, size_t length,
+                                       bool (*is_record_key)(const char *key, size_t length))
 {
     static const char *const lines[] = {".jsonl", ".ndjson", ".jsonlines"}, *const json[] = {".json"};
     const bool of_lines = is_named(name, lines, AH_LENGTH(lines));
@@ -120,7 +120,7 @@ enum ah_records_kind ah__records_sniff(size_t *start, const char *name, bool for
     }
     if (character(&look, at) != '{')
         return named ? AH_RECORDS_LINES : AH_RECORDS_NONE;
-    if ((data = data_array(&look, at)) > 0) {
+    if ((data = data_array(&look, at, is_record_key)) > 0) {
         *start = data;
         return AH_RECORDS_ARRAY;
     }

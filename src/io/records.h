@@ -31,8 +31,9 @@ struct ah_records {
 
 /* What a file is whose first `length` bytes are these: by its name, .json, .jsonl, .ndjson or .jsonlines (packed too),
  * or when it is `forced`, records always; by its content else: an array of objects, {"data": [..]}, or objects on
- * lines. *start as in struct ah_records. */
-enum ah_records_kind ah__records_sniff(size_t *start, const char *name, bool forced, const char *text, size_t length);
+ * lines. *start as in struct ah_records. An object with a record's key is a record, whatever else it has. */
+enum ah_records_kind ah__records_sniff(size_t *start, const char *name, bool forced, const char *text, size_t length,
+                                       bool (*is_record_key)(const char *key, size_t length));
 
 /* Begins with a reader whose file stands at its start. */
 void ah__records_begin(struct ah_records *records, enum ah_records_kind kind, size_t start, const char *path,

@@ -109,7 +109,7 @@ static enum ah_data_format file_format(const struct ah_map *map, const char *pat
     const char *text = (const char *)map->data;
     if (ah__token_file_is(map->data, map->length))
         return AH_DATA_LLMC;
-    if (ah__records_sniff(&start, path, false, text, length) != AH_RECORDS_NONE)
+    if (ah__records_sniff(&start, path, false, text, length, ah__form_has_key) != AH_RECORDS_NONE)
         return AH_DATA_JSONL;
     return looks_like_nanogpt(map, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;
 }

@@ -164,22 +164,22 @@ bool ah__gguf_param(char name[AH_GGUF_NAME_SIZE], const struct ah_gguf *file, co
     return translate(name, before, rest, block_names, AH_LENGTH(block_names));
 }
 
-int64_t ah__gguf_permuted(const struct ah_gguf *file, const char *tensor)
+int ah__gguf_permuted(int64_t *heads, const struct ah_gguf *file, const char *tensor)
 {
     const struct ah_gguf_arch *arch;
     const char *rest;
     char room[AH_GGUF_KEY_SIZE];
     long block;
-    int64_t heads = 0;
-    if (arch_find(&arch, file) != AH_OK || !arch->permuted || !block_of(&block, &rest, tensor))
-        return 0;
+    *heads = 0;
+    AH_TRY(arch_find(&arch, file));
+    if (!arch->permuted || !block_of(&block, &rest, tensor))
+        return AH_OK;
     bool query = strncmp(rest, "attn_q.", 7) == 0;
     if (!query && strncmp(rest, "attn_k.", 7) != 0)
-        return 0;
-    int status = ah__gguf_int(&heads, file, ah__gguf_key_of(room, arch, "attention.head_count"), 1, 1 << 16);
-    if (status == AH_OK && !query)
-        status = ah__gguf_int(&heads, file, ah__gguf_key_of(room, arch, "attention.head_count_kv"), 1, 1 << 16);
-    return status == AH_OK ? heads : 0;
+        return AH_OK;
+    AH_TRY(ah__gguf_int(heads, file, ah__gguf_key_of(room, arch, "attention.head_count"), 1, 1 << 16));
+    return query ? AH_OK
+                 : ah__gguf_int(heads, file, ah__gguf_key_of(room, arch, "attention.head_count_kv"), 1, 1 << 16);
 }
 
 /* ---- configuration ----------------------------------------------------------------------------------------------- */
@@ -257,6 +257,9 @@ static int add_heads(const struct config *config)
                         "%lld and %lld, expected the same",
                         ah__gguf_path(config->file), config->arch->name, (long long)size, (long long)values,
                         (long long)rotating);
+    if (kv_heads == 0)
+        return ah__fail(AH_EINPUT, "%s: key '%s.attention.head_count_kv': found 0, expected at least 1",
+                        ah__gguf_path(config->file), config->arch->name);
     AH_TRY(ah__json_add_int(config->tree, "num_key_value_heads", kv_heads > 0 ? kv_heads : heads));
     return ah__json_add_int(config->tree, "head_dim", size);
 }
@@ -307,7 +310,7 @@ static int add_llama3(const struct config *config, double factor, int64_t origin
 
 /* The file has the factors of the frequencies and not what they were made from; Llama 3 has them from 8192 positions
  * on, between 1 and 4 of whose lengths they rise. */
-static int add_factors(const struct config *config, const struct ah_gguf_tensor *tensor)
+static int add_factors(const struct config *config, const struct ah_gguf_tensor *tensor, int64_t size)
 {
     enum { ORIGINAL = 8192 };
     float *factors;
@@ -317,33 +320,31 @@ static int add_factors(const struct config *config, const struct ah_gguf_tensor 
     AH_TRY(ah__gguf_double(&theta, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base"), 1e-3, 1e12));
     AH_TRY(ah__gguf_int(&original, config->file,
                         ah__gguf_key_of(room, config->arch, "rope.scaling.original_context_length"), 1, 1 << 24));
-    if (tensor->rank != 1 || tensor->type->id != AH_GGUF_F32)
-        return ah__fail(AH_ECORRUPT, "%s: tensor '%s': found another shape or type, expected a vector in F32",
-                        ah__gguf_path(config->file), rope_factors);
+    if (tensor->rank != 1 || tensor->type->id != AH_GGUF_F32 || 2 * pairs != size)
+        return ah__fail(AH_ECORRUPT, "%s: tensor '%s': found another shape or type, expected %lld numbers in F32",
+                        ah__gguf_path(config->file), rope_factors, (long long)size / 2);
     AH_TRY(ah__new(&factors, (size_t)pairs, sizeof *factors));
     memcpy(factors, tensor->data, tensor->bytes);
     double factor = (double)factors[pairs - 1];
     bool fits = is_llama3(factors, pairs, theta, factor, (double)original);
     ah__free(factors);
     return fits ? add_llama3(config, factor, original)
-                : ah__fail(AH_EINPUT, "%s: tensor '%s': found other factors, expected Llama 3's of %d positions",
-                           ah__gguf_path(config->file), rope_factors, ORIGINAL);
+                : ah__fail(AH_EINPUT, "%s: tensor '%s': found other factors, expected Llama 3's of %lld positions",
+                           ah__gguf_path(config->file), rope_factors, (long long)original);
 }
 
-static int add_rope(const struct config *config)
+static int add_rope(const struct config *config, int64_t size)
 {
     const struct ah_gguf_tensor *factors = ah__gguf_find(config->file, rope_factors);
     const char *type = "none";
     char room[AH_GGUF_KEY_SIZE];
     AH_TRY(add_double(config, "rope.freq_base", "rope_theta", 10000));
     AH_TRY(ah__gguf_text(&type, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.type")));
-    if (factors)
-        return add_factors(config, factors);
     if (strcmp(type, "none") == 0)
-        return AH_OK;
-    if (strcmp(type, "linear") != 0)
-        return ah__fail(AH_EINPUT, "%s: key '%s': found '%.40s', expected none or linear", ah__gguf_path(config->file),
-                        room, type);
+        return factors ? add_factors(config, factors, size) : AH_OK;
+    if (strcmp(type, "linear") != 0 || factors)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found '%.40s'%s, expected none or linear",
+                        ah__gguf_path(config->file), room, type, factors ? " beside factors" : "");
     double factor = 1;
     AH_TRY(
         ah__gguf_double(&factor, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.factor"), 1e-3, 1e6));
@@ -407,6 +408,12 @@ static int add_ids(const struct config *config)
     return AH_OK;
 }
 
+static int64_t head_size(const struct config *config)
+{
+    const cJSON *size = cJSON_GetObjectItemCaseSensitive(config->tree, "head_dim");
+    return (int64_t)cJSON_GetNumberValue(size);
+}
+
 static int config_fill(const struct config *config)
 {
     AH_TRY(ah__json_add_string(config->tree, "model_type", config->arch->model_type));
@@ -416,8 +423,11 @@ static int config_fill(const struct config *config)
     AH_TRY(add_int(config, "block_count", "num_hidden_layers"));
     AH_TRY(add_int(config, "context_length", "max_position_embeddings"));
     AH_TRY(add_heads(config));
-    AH_TRY(add_double(config, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-5));
-    AH_TRY(add_rope(config));
+    char room[AH_GGUF_KEY_SIZE];
+    if (!ah__gguf_has(config->file, ah__gguf_key_of(room, config->arch, "attention.layer_norm_rms_epsilon")))
+        return ah__fail(AH_EINPUT, "%s: key '%s': found nothing, expected a number", ah__gguf_path(config->file), room);
+    AH_TRY(add_double(config, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0));
+    AH_TRY(add_rope(config, head_size(config)));
     AH_TRY(add_biases(config));
     AH_TRY(ah__json_add_bool(config->tree, "tie_word_embeddings", !ah__gguf_find(config->file, "output.weight")));
     AH_TRY(add_ids(config));

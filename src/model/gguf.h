@@ -17,8 +17,8 @@ int ah__gguf_config(char **text, const struct ah_gguf *file);
  * configuration has (rope_freqs) or of no name that is known, which is then given as it is. */
 bool ah__gguf_param(char name[AH_GGUF_NAME_SIZE], const struct ah_gguf *file, const char *tensor);
 /* Llama's queries and keys lie in another order in files: row 2j + s of a head is row s * size / 2 + j of ours. The
- * heads of such a tensor, 0: it lies as ours. */
-int64_t ah__gguf_permuted(const struct ah_gguf *file, const char *tensor);
+ * heads of such a tensor, 0: it lies as ours. AH_EINPUT: the file does not say. */
+int ah__gguf_permuted(int64_t *heads, const struct ah_gguf *file, const char *tensor);
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 

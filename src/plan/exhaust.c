@@ -4,14 +4,26 @@
 #include "plan/space.h"
 #include "sched/switches.h"
 
+/* Simulated items after which a part of an exhaustion ends, for an effort of 1: about a second of a core. */
+enum { ITEMS_MOST = 4000000 };
+
+/* The plans with so many blocks on the host. */
+struct part {
+    struct ah_plan best;
+    struct ah_trials *trials;
+    int64_t most_items;
+    bool cut; /* not all of them were tried */
+};
 struct exhaustion {
     const struct ah_plan *fastest;
-    struct ah_plan best[AH_EXHAUSTED_LAYERS + 1]; /* with so many blocks on the host */
+    struct part part[AH_EXHAUSTED_LAYERS + 1];
 };
 
 /* Every number of buffers, every prefetch distance, in order or not. */
-static int exhaust_order(struct ah_plan *best, struct ah_plan plan, struct ah_trials *trials)
+static int exhaust_order(struct part *part, struct ah_plan plan)
 {
+    struct ah_trials *trials = part->trials;
+    struct ah_plan *best = &part->best;
     struct ah_switches *switches = &plan.switches;
     const struct ah_predictor *predictor = trials->predictor;
     int most = switches->buffers, farthest = ah__plan_farthest_refetch(switches);
@@ -37,8 +49,10 @@ static int exhaust_order(struct ah_plan *best, struct ah_plan plan, struct ah_tr
 }
 
 /* Every value of the places from this row on. */
-static int exhaust_places(struct ah_plan *best, const struct ah_plan *from, int index, struct ah_trials *trials)
+static int exhaust_places(struct part *part, const struct ah_plan *from, int index)
 {
+    struct ah_trials *trials = part->trials;
+    struct ah_plan *best = &part->best;
     const struct ah_predictor *predictor = trials->predictor;
     struct ah_plan plan = *from;
     if (index == ah__row_count) {
@@ -46,7 +60,7 @@ static int exhaust_places(struct ah_plan *best, const struct ah_plan *from, int 
             return AH_OK;
         ah__plan_bound(&plan, predictor);
         if (ah__plan_policy_bound(&plan, predictor) < best->step_ns)
-            return exhaust_order(best, plan, trials);
+            return exhaust_order(part, plan);
         trials->bounded++;
         return AH_OK;
     }
@@ -55,7 +69,11 @@ static int exhaust_places(struct ah_plan *best, const struct ah_plan *from, int 
     int most = place ? row->most(&plan.switches, predictor) : ah__switch_table[row->at].low;
     for (int value = ah__switch_table[row->at].low; value <= most; value++) {
         ah__switch_set(&plan.switches, row->at, value);
-        AH_TRY(exhaust_places(best, &plan, index + 1, trials));
+        if (trials->items >= part->most_items) {
+            part->cut = true;
+            return AH_OK;
+        }
+        AH_TRY(exhaust_places(part, &plan, index + 1));
     }
     return AH_OK;
 }
@@ -67,18 +85,24 @@ static int exhaust_one(void *context, int index, struct ah_trials *trials)
     struct ah_plan plan = {.switches = {.layers = trials->predictor->partition->layers,
                                         .world_size = ah__predictor_world_size(trials->predictor)},
                            .workspace_bytes = trials->predictor->profile->workspace_bytes};
-    exhaustion->best[index] = *exhaustion->fastest;
+    struct part *part = &exhaustion->part[index];
+    int effort = trials->predictor->effort > 1 ? trials->predictor->effort : 1;
+    *part = (struct part){*exhaustion->fastest, trials, trials->items + (int64_t)effort * ITEMS_MOST, false};
     ah__switch_set(&plan.switches, ah__rows[0].at, index);
-    return exhaust_places(&exhaustion->best[index], &plan, 1, trials);
+    return exhaust_places(part, &plan, 1);
 }
 
-int ah__exhaust(struct ah_plan *best, struct ah_workers *workers, struct ah_trials *trials)
+int ah__exhaust(bool *whole, struct ah_plan *best, struct ah_workers *workers, struct ah_trials *trials)
 {
     struct exhaustion exhaustion = {.fastest = best};
     int count = best->switches.layers + 1;
     AH_TRY(ah__workers_each(workers, exhaust_one, &exhaustion, count, trials));
-    for (int i = 0; i < count; i++)
-        if (ah__trial_score_ns(&exhaustion.best[i]) < ah__trial_score_ns(best))
-            *best = exhaustion.best[i];
+    *whole = true;
+    for (int i = 0; i < count; i++) {
+        const struct part *part = &exhaustion.part[i];
+        *whole = *whole && !part->cut;
+        if (ah__trial_score_ns(&part->best) < ah__trial_score_ns(best))
+            *best = part->best;
+    }
     return AH_OK;
 }

@@ -254,10 +254,8 @@ static int find_from(struct ah_plan *best, struct search *search, const struct a
     *best = search->plans[0];
     if (warm->switches.layers && warm->step_ns < best->step_ns)
         *best = *warm;
-    if (predictor->partition->layers <= AH_EXHAUSTED_LAYERS) {
-        AH_TRY(ah__exhaust(best, search->workers, search->trials));
-        search->report->exhausted = true;
-    }
+    if (predictor->partition->layers <= AH_EXHAUSTED_LAYERS)
+        AH_TRY(ah__exhaust(&search->report->exhausted, best, search->workers, search->trials));
     return ah__trim(best, search->trials, warm->switches.layers ? warm->step_ns : INT64_MAX);
 }
 

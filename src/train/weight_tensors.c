@@ -58,8 +58,8 @@ static int gguf_take(struct ah_weight_tensors *out, const struct ah_gguf_tensor 
                                     .rank = tensor->rank,
                                     .data = tensor->data,
                                     .bytes = tensor->bytes,
-                                    .widen = tensor->type->widen,
-                                    .permuted = ah__gguf_permuted(out->gguf, tensor->name)};
+                                    .widen = tensor->type->widen};
+    AH_TRY(ah__gguf_permuted(&to->permuted, out->gguf, tensor->name));
     memcpy(to->dim, tensor->dim, sizeof tensor->dim);
     return ah__arena_strdup(&out->arena, &to->name, name);
 }

@@ -78,6 +78,7 @@ static void expect_exhaustion(int first, int rounds, int layers_least, int layer
                    round % 3 ? "autohete" : "autohete-fifo");
         smallest_and_largest(&least, &most, &world.fixture.partition);
         struct ah_budget budget = {.device_bytes = fixture_draw(&world.fixture, least, most > least ? most : least)};
+        world.predictor.effort = 1000; /* however long it takes */
         assert_ok(ah__plan_search(&best, &report, &world.predictor, &budget));
         assert_true(best.device_peak_bytes <= budget.device_bytes);
         assert_true(report.exhausted);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/format.h"
 #include "base/json_python.h"
 #include "io/alpaca.h"
 
@@ -334,7 +335,7 @@ static int ids_fail(const struct record *record, const char *key, size_t index, 
 {
     char text[32] = "another value";
     if (cJSON_IsNumber(found))
-        snprintf(text, sizeof text, "%.15g", found->valuedouble);
+        ah__snprintf(text, sizeof text, "%.15g", found->valuedouble);
     return ah__fail(AH_EINPUT, "%s: key '%s[%zu]': found %s, expected %s", record->json.path, key, index, text,
                     expected);
 }

@@ -50,6 +50,10 @@ AH_API struct ah_tensor ah_graph_targets(struct ah_graph *graph, int64_t batch, 
 AH_API struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape,
                                        enum ah_init init, float std);
 
+/* The next `rows` rows of a parameter, from where the last such call on it ended: what checkpoints keep in one matrix
+ * and operators read apart, as queries, keys and values. All its rows must be taken, and the whole read by nothing. */
+AH_API struct ah_tensor ah_graph_param_rows(struct ah_graph *graph, struct ah_tensor whole, int64_t rows);
+
 /* table [V, C], ids [B, T] -> [B, T, C] */
 AH_API struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor ids);
 /* x [B, T, C] += table [>= T, C] by position; in place on x */

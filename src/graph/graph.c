@@ -94,7 +94,7 @@ int ah__graph_value(struct ah_graph *graph, int *out, const struct ah_value *val
     AH_TRY(ah__grow(&graph->values, &graph->value_capacity, graph->value_count + 1, sizeof *graph->values));
     int id = (int)graph->value_count++;
     graph->values[id] = *value;
-    graph->values[id].storage = id;
+    graph->values[id].storage = graph->values[id].whole = id;
     graph->values[id].producer = graph->values[id].overwritten_by = -1;
     graph->values[id].scope = graph->current_scope;
     *out = id;

@@ -27,7 +27,10 @@ struct ah_value {
     int storage;        /* the value whose memory this one is (itself unless made in place) */
     int overwritten_by; /* node that wrote over this value in place, -1: none */
     int scope;
-    const char *name; /* parameters: full dotted name; else null */
+    const char *name; /* parameters: full dotted name; else null, as of rows of them */
+    int whole;        /* rows of a parameter: that parameter; else the value itself */
+    int64_t first;    /* element of `whole` that it begins at */
+    int64_t taken;    /* rows of it that are parameters to operators of their own */
     enum ah_init init;
     float init_std;
 };
@@ -63,7 +66,7 @@ struct ah_graph {
     uint64_t config_hash; /* of the model's configuration text, 0: unknown; goes into signatures */
 };
 
-/* Appends a value that no node makes. *out receives its number. */
+/* Appends a value that no node makes, whole in itself. *out receives its number. */
 int ah__graph_value(struct ah_graph *graph, int *out, const struct ah_value *value);
 
 /* The inputs of a node to be: ah__values(x, weight). What is absent is -1, or left out at the end. */

@@ -61,7 +61,10 @@ static void print_entering(const struct ah_graph *graph, int id, FILE *to)
     static const char *const names[] = {"tokens", "targets", "positions", "cache", "param", "input"};
     const struct ah_value *value = &graph->values[id];
     char shape[96], line[LINE_BYTES];
-    snprintf(line, sizeof line, "%%%d = %s %s", id, names[value->kind], value->name ? value->name : "");
+    if (value->whole != id)
+        snprintf(line, sizeof line, "%%%d = rows of %%%d", id, value->whole);
+    else
+        snprintf(line, sizeof line, "%%%d = %s %s", id, names[value->kind], value->name ? value->name : "");
     fprintf(to, "%-52s %-4s %-18s %14lld B\n", line, ah__dtype_name(value->meta.dtype),
             ah__shape_format(shape, sizeof shape, &value->meta.shape), (long long)ah__value_bytes(value));
 }
@@ -74,7 +77,7 @@ int ah_graph_print(const struct ah_graph *graph, FILE *to)
         const struct ah_value *value = &graph->values[i];
         if (value->producer < 0)
             print_entering(graph, (int)i, to);
-        if (value->kind == AH_VALUE_PARAM) {
+        if (value->name) {
             params++;
             elements += ah__shape_count(&value->meta.shape);
         }

@@ -155,6 +155,33 @@ struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct
     return status == AH_OK ? (struct ah_tensor){id} : remember(graph, status, "parameter");
 }
 
+static int rows_record(struct ah_graph *graph, int *out, int whole, int64_t rows)
+{
+    if (whole < 0 || (size_t)whole >= graph->value_count || !graph->values[whole].name)
+        return ah__fail(AH_EINPUT, "found %d, expected a parameter of this graph", whole);
+    struct ah_value part = graph->values[whole];
+    int64_t *dim = part.meta.shape.dim, left = dim[0] - part.taken;
+    if (rows < 1 || rows > left)
+        return ah__fail(AH_EINPUT, "'%s': found %lld rows, expected 1 to the %lld that are left", part.name,
+                        (long long)rows, (long long)left);
+    part.first = part.taken * (ah__shape_count(&part.meta.shape) / dim[0]);
+    part.name = NULL;
+    part.taken = 0;
+    dim[0] = rows;
+    AH_TRY(ah__graph_value(graph, out, &part));
+    graph->values[*out].whole = whole;
+    graph->values[whole].taken += rows;
+    return AH_OK;
+}
+
+struct ah_tensor ah_graph_param_rows(struct ah_graph *graph, struct ah_tensor whole, int64_t rows)
+{
+    if (!recording(graph, "rows of a parameter"))
+        return nothing;
+    int id = -1, status = rows_record(graph, &id, whole.id, rows);
+    return status == AH_OK ? (struct ah_tensor){id} : remember(graph, status, "rows of a parameter");
+}
+
 /* ---- operators -------------------------------------------------------------------------------------------------- */
 
 static enum ah_value_kind kind_of(const struct ah_op_operand *operand)
@@ -392,6 +419,16 @@ static int check_loss(const struct ah_graph *graph, int loss)
     return AH_OK;
 }
 
+/* What is read in parts has all of its gradient, and once, from them. */
+static int check_taken(const struct ah_value *value, bool used)
+{
+    if (value->taken < value->meta.shape.dim[0])
+        return ah__fail(AH_EINPUT, "parameter '%s': found %lld rows taken, expected all %lld", value->name,
+                        (long long)value->taken, (long long)value->meta.shape.dim[0]);
+    return used ? ah__fail(AH_EINPUT, "parameter '%s' is read whole and by its rows, expected one of both", value->name)
+                : AH_OK;
+}
+
 /* Every operator must reach the loss and every parameter must be read, or its gradient would be undefined. */
 static int check_used(const struct ah_graph *graph, const bool *used)
 {
@@ -405,7 +442,9 @@ static int check_used(const struct ah_graph *graph, const bool *used)
     }
     for (size_t v = 0; v < graph->value_count; v++) {
         const struct ah_value *value = &graph->values[v];
-        if (value->producer < 0 && !used[v])
+        if (value->taken > 0)
+            AH_TRY(check_taken(value, used[v]));
+        else if (value->producer < 0 && !used[v])
             return ah__fail(AH_EINPUT, "%s%s%s is never used", kind_names[value->kind], value->name ? " " : "",
                             value->name ? value->name : "");
     }

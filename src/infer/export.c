@@ -162,7 +162,7 @@ static int tensors_declare(struct export *to)
     int64_t largest = 1;
     const struct ah_shape rope = ah_shape1(to->rope_count);
     for (size_t i = 0; i < to->graph->value_count; i++)
-        if (to->graph->values[i].kind == AH_VALUE_PARAM)
+        if (to->graph->values[i].name)
             AH_TRY(param_declare(to, &to->graph->values[i], &largest));
     if (to->rope)
         ah__gguf_put_tensor(to->writer, "rope_freqs.weight", ah__gguf_type(AH_GGUF_F32), &rope);
@@ -177,7 +177,7 @@ static int file_write(struct export *to, const char *path)
     AH_TRY(tensors_declare(to));
     AH_TRY(ah__gguf_writer_open(to->writer, path));
     for (size_t i = 0; i < to->graph->value_count; i++)
-        if (to->graph->values[i].kind == AH_VALUE_PARAM)
+        if (to->graph->values[i].name)
             AH_TRY(param_write(to, &to->graph->values[i]));
     if (to->rope)
         AH_TRY(ah__gguf_writer_add(to->writer, to->rope, (size_t)to->rope_count * sizeof *to->rope));

@@ -5,8 +5,7 @@
 #include "base/alloc.h"
 #include "model/parts.h"
 
-static const struct ah_rope_keys rope_keys = {.theta = "rope_theta"};
-static const char *const dropouts[] = {"attention_dropout", NULL};
+static const char *const attention_dropout[] = {"attention_dropout", NULL};
 enum { SIZES = 6 };
 
 /* ---- config.json -> configuration -------------------------------------------------------------------------------- */
@@ -44,12 +43,22 @@ static int parse_heads(struct ah_decoder *decoder, const struct ah_json *json)
     return AH_OK;
 }
 
+static const char *const *dropouts_of(const struct ah_decoder *decoder)
+{
+    return decoder->dropouts ? decoder->dropouts : attention_dropout;
+}
+
+static struct ah_rope_keys rope_keys_of(const struct ah_decoder *decoder)
+{
+    return (struct ah_rope_keys){.theta = "rope_theta", .part = decoder->partial ? "partial_rotary_factor" : NULL};
+}
+
 static int parse_rope(struct ah_decoder *decoder, const struct ah_json *json)
 {
-    int64_t dims;
+    struct ah_rope_keys keys = rope_keys_of(decoder);
     decoder->rope = (struct ah_rope){.theta = 10000, .part = 1};
-    AH_TRY(ah__rope_parse(&decoder->rope, json, &rope_keys, decoder->positions));
-    return ah__rope_dims(&dims, &decoder->rope, json, &rope_keys, decoder->head_dim);
+    AH_TRY(ah__rope_parse(&decoder->rope, json, &keys, decoder->positions));
+    return ah__rope_dims(&decoder->rotary_dims, &decoder->rope, json, &keys, decoder->head_dim);
 }
 
 int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
@@ -57,7 +66,7 @@ int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
     static const char *const silu[] = {"silu", "swish", NULL};
     struct ah_config_size sizes[SIZES];
     const char *word;
-    decoder->eps = 1e-6;
+    decoder->eps = decoder->eps > 0 ? decoder->eps : 1e-6;
     decoder->std = 0.02;
     sizes_of(sizes, decoder);
     AH_TRY(ah__config_sizes(json, sizes, SIZES));
@@ -68,7 +77,7 @@ int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
     AH_TRY(ah__config_double(&decoder->eps, json, "rms_norm_eps", 1e-12, 1));
     AH_TRY(ah__config_double(&decoder->std, json, "initializer_range", 0, 10));
     AH_TRY(ah__config_bool(&decoder->tied, json, "tie_word_embeddings"));
-    return ah__config_dropout(&decoder->dropout, json, dropouts);
+    return ah__config_dropout(&decoder->dropout, json, dropouts_of(decoder));
 }
 
 int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *json)
@@ -134,6 +143,7 @@ int ah__decoder_add_layers(cJSON *tree, const struct ah_decoder *decoder)
 int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
 {
     struct ah_decoder copy = *decoder;
+    struct ah_rope_keys keys = rope_keys_of(decoder);
     struct ah_config_size sizes[SIZES];
     sizes_of(sizes, &copy);
     AH_TRY(ah__config_add_sizes(tree, sizes, SIZES));
@@ -143,8 +153,8 @@ int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
     AH_TRY(ah__json_add_double(tree, "rms_norm_eps", decoder->eps));
     AH_TRY(ah__json_add_double(tree, "initializer_range", decoder->std));
     AH_TRY(ah__json_add_bool(tree, "tie_word_embeddings", decoder->tied));
-    AH_TRY(ah__rope_add(tree, &decoder->rope, &rope_keys));
-    return ah__config_add_zeros(tree, dropouts);
+    AH_TRY(ah__rope_add(tree, &decoder->rope, &keys));
+    return ah__config_add_zeros(tree, dropouts_of(decoder));
 }
 
 void ah__decoder_describe(struct ah_model_def *def, const void *context)
@@ -175,26 +185,46 @@ static struct ah_tensor linear(struct ah_graph *graph, const struct ah_decoder *
                            &(struct ah_part_linear){.in = in, .out = out, .std = decoder->std, .bias = bias});
 }
 
-/* Queries or keys: of each head one vector, at the length and the angle in which they meet. */
-static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *decoder, const char *name,
-                              const char *norm, struct ah_tensor x, int64_t count)
+/* Queries or keys as the product gives them: of each head one vector, at the length and angle in which they meet. */
+static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *decoder, const char *norm,
+                              struct ah_tensor x, int64_t count)
 {
-    x = linear(graph, decoder, name, x, decoder->hidden_size, count * decoder->head_dim, decoder->qkv_bias);
     if (decoder->qk_norm)
         x = ah__part_rmsnorm(graph, norm, x, decoder->head_dim, decoder->eps);
-    return ah__rope_record(graph, x, count, decoder->head_dim, &decoder->rope, false);
+    return ah__rope_record(graph, x, count, decoder->rotary_dims, &decoder->rope, false);
+}
+
+/* The next rows of a weight that several products share. */
+static struct ah_tensor product_with(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, int64_t rows)
+{
+    return ah_graph_linear(graph, x, ah_graph_param_rows(graph, weight, rows), (struct ah_tensor){-1}, true);
+}
+
+/* Queries, keys and values of x. */
+static void qkv(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x, struct ah_tensor out[3])
+{
+    static const char *const names[] = {"q_proj", "k_proj", "v_proj"};
+    int64_t hidden = decoder->hidden_size, keys = decoder->kv_heads * decoder->head_dim;
+    const int64_t width[] = {decoder->heads * decoder->head_dim, keys, keys};
+    struct ah_tensor whole = {-1};
+    if (decoder->fused)
+        whole = ah__part_table(graph, "qkv_proj", width[0] + 2 * keys, hidden, decoder->std);
+    for (int i = 0; i < 3; i++)
+        out[i] = decoder->fused ? product_with(graph, x, whole, width[i])
+                                : linear(graph, decoder, names[i], x, hidden, width[i], decoder->qkv_bias);
 }
 
 static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
 {
-    int64_t hidden = decoder->hidden_size, size = decoder->head_dim;
     struct ah_attention_options options = {.window = (int)decoder->window};
+    struct ah_tensor part[3];
     ah_graph_scope_push(graph, "self_attn");
-    struct ah_tensor q = heads(graph, decoder, "q_proj", "q_norm", x, decoder->heads);
-    struct ah_tensor k = heads(graph, decoder, "k_proj", "k_norm", x, decoder->kv_heads);
-    struct ah_tensor v = linear(graph, decoder, "v_proj", x, hidden, decoder->kv_heads * size, decoder->qkv_bias);
-    x = ah_graph_attention_qkv(graph, q, k, v, (int)decoder->heads, (int)decoder->kv_heads, &options);
-    x = linear(graph, decoder, "o_proj", x, decoder->heads * size, hidden, decoder->out_bias);
+    qkv(graph, decoder, x, part);
+    part[0] = heads(graph, decoder, "q_norm", part[0], decoder->heads);
+    part[1] = heads(graph, decoder, "k_norm", part[1], decoder->kv_heads);
+    x = ah_graph_attention_qkv(graph, part[0], part[1], part[2], (int)decoder->heads, (int)decoder->kv_heads, &options);
+    x = linear(graph, decoder, "o_proj", x, decoder->heads * decoder->head_dim, decoder->hidden_size,
+               decoder->out_bias);
     ah_graph_scope_pop(graph);
     return x;
 }
@@ -203,9 +233,16 @@ static struct ah_tensor feed_forward(struct ah_graph *graph, const struct ah_dec
 {
     int64_t hidden = decoder->hidden_size, inner = decoder->intermediate_size;
     bool bias = decoder->mlp_bias;
+    struct ah_tensor gate, up;
     ah_graph_scope_push(graph, "mlp");
-    struct ah_tensor gate = linear(graph, decoder, "gate_proj", x, hidden, inner, bias);
-    struct ah_tensor up = linear(graph, decoder, "up_proj", x, hidden, inner, bias);
+    if (decoder->fused) {
+        struct ah_tensor whole = ah__part_table(graph, "gate_up_proj", 2 * inner, hidden, decoder->std);
+        gate = product_with(graph, x, whole, inner);
+        up = product_with(graph, x, whole, inner);
+    } else {
+        gate = linear(graph, decoder, "gate_proj", x, hidden, inner, bias);
+        up = linear(graph, decoder, "up_proj", x, hidden, inner, bias);
+    }
     x = linear(graph, decoder, "down_proj", ah_graph_silu_mul(graph, gate, up), inner, hidden, bias);
     ah_graph_scope_pop(graph);
     return x;

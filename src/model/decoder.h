@@ -9,12 +9,16 @@
 
 struct ah_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, positions;
-    int64_t window;  /* keys that a query sees, 0: all before it */
-    double eps, std; /* of rmsnorm; of initial values */
+    int64_t rotary_dims; /* channels of a head that rotate */
+    int64_t window;      /* keys that a query sees, 0: all before it */
+    double eps, std;     /* of rmsnorm; of initial values */
     struct ah_rope rope;
+    bool partial; /* partial_rotary_factor is read */
+    bool fused;   /* queries, keys and values are rows of one weight, qkv_proj; gate and up of gate_up_proj */
     bool qkv_bias, out_bias, mlp_bias;
-    bool qk_norm; /* rmsnorm of each head of queries and keys, before they rotate */
-    bool tied;    /* the head reads the embedding table */
+    bool qk_norm;                /* rmsnorm of each head of queries and keys, before they rotate */
+    bool tied;                   /* the head reads the embedding table */
+    const char *const *dropouts; /* keys, the last null; null: attention_dropout alone */
     struct ah_config_dropout dropout;
 };
 
@@ -25,8 +29,8 @@ struct ah_decoder {
         "initializer_range", "tie_word_embeddings", "attention_dropout", "rope_theta", "rope_scaling",                 \
         "rope_parameters"
 
-/* All but window, biases and qk_norm, which stay what they are. head_dim, when it is not 0, is taken where the key is
- * missing. */
+/* All but window, biases, qk_norm, partial, fused and dropouts, which stay what they are. head_dim and eps, when they
+ * are not 0, are taken where the key is missing. */
 int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json);
 /* sliding_window: 4096, as transformers takes it, where the key is missing, none where it is null. */
 int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *json);

@@ -173,14 +173,14 @@ static void place_params(struct compiling *c)
     for (size_t i = 0; i < section->param_count; i++) {
         const struct ah_param *param = &c->partition->params[c->param_of[section->recorded[i]]];
         place(c, section->params[i].value, param->group == c->number ? AH_SPACE_PARAM : AH_SPACE_SHARED,
-              param->offset * element);
+              (param->offset + section->graph->values[section->params[i].value].first) * element);
     }
     for (size_t i = 0; i < section->grad_count; i++) {
-        int recorded = section->recorded[section->grads[i].param];
-        const struct ah_param *param = &c->partition->params[c->param_of[recorded]];
+        int index = section->grads[i].param, read = section->params[index].value;
+        const struct ah_param *param = &c->partition->params[c->param_of[section->recorded[index]]];
         int64_t bytes = ah__dtype_bytes(section->graph->values[section->grads[i].value].meta.dtype);
         place(c, section->grads[i].value, param->group == c->number ? AH_SPACE_GRAD : AH_SPACE_SHARED_GRAD,
-              param->offset * bytes);
+              (param->offset + section->graph->values[read].first) * bytes);
     }
 }
 

@@ -105,9 +105,10 @@ static int partition_of(const struct ah_cut *cut, int node)
     return partition;
 }
 
-static int read_param(struct ah_cut *cut, int partition, int value, int node)
+static int read_param(struct ah_cut *cut, int partition, int part, int node)
 {
     char owner[NAME_BYTES], text[NAME_BYTES];
+    int value = cut->graph->values[part].whole;
     if (cut->owner[value] < 0)
         cut->owner[value] = partition;
     if (cut->owner[value] == partition)

@@ -12,7 +12,7 @@ struct ah_cut {
     int layers;
     int *first_node; /* [layers + 3]: partition p holds nodes first_node[p] .. first_node[p+1]-1 */
     int *entering;   /* [layers + 2]: the activation that enters partition p; of partition 0 the token ids */
-    int *owner;      /* per value: the first partition that reads a parameter; -1 for other values */
+    int *owner;      /* per value: the first partition that reads a parameter or its rows; -1 for other values */
     int *shared_by;  /* per value: layers + 1 when the head reads a parameter of the embedding too, else -1 */
     bool shared;     /* some parameter is */
     bool infers;     /* sections have no backward; the caller's, false at first */

@@ -41,16 +41,18 @@ static int compare_attr(const struct pair *pair, int at)
 static void operand_text(const struct pair *pair, int block, int value, char *text, size_t size)
 {
     const struct ah_value *v = value < 0 ? NULL : &pair->cut->graph->values[value];
-    char shape[96];
+    char shape[96], from[48] = "";
     int first = pair->cut->first_node[block], out = 0;
     if (!v) {
         snprintf(text, size, "absent");
         return;
     }
     ah__shape_format(shape, sizeof shape, &v->meta.shape);
+    if (v->first > 0)
+        snprintf(from, sizeof from, " from element %lld", (long long)v->first);
     if (v->kind == AH_VALUE_PARAM)
-        snprintf(text, size, "parameter %d %s", pair->param_of[value] - pair->partition->groups[block].first_param,
-                 shape);
+        snprintf(text, size, "parameter %d %s%s", pair->param_of[value] - pair->partition->groups[block].first_param,
+                 shape, from);
     else if (v->kind == AH_VALUE_CACHE && v->producer < 0)
         snprintf(text, size, "a cache %s", shape);
     else if (v->kind == AH_VALUE_POSITIONS)

@@ -59,6 +59,8 @@ static int fill_params(struct ah_partition *partition, const struct ah_cut *cut,
         group->param_count = partition->param_count - group->first_param;
         AH_TRY(fill_gaps(partition, group));
     }
+    for (size_t v = 0; v < cut->graph->value_count; v++)
+        param_of[v] = param_of[cut->graph->values[v].whole];
     for (int i = 0; i < partition->param_count; i++)
         AH_TRY(ah__arena_strdup(&partition->arena, &partition->params[i].name, partition->params[i].name));
     return AH_OK;

@@ -59,7 +59,7 @@ static int bring_in(struct copying *copying, int main)
     AH_TRY(ah__grow(&section->params, &section->param_capacity, count, sizeof *section->params));
     AH_TRY(ah__grow(&section->recorded, &section->recorded_capacity, count, sizeof *section->recorded));
     /* The head has written the gradient of what it shares before the embedding's backward adds to it. */
-    bool written = copying->number == 0 && copying->cut->shared_by[main] >= 0;
+    bool written = copying->number == 0 && copying->cut->shared_by[value.whole] >= 0;
     section->recorded[section->param_count] = main;
     section->params[section->param_count++] = (struct ah_autodiff_param){made, written};
     return AH_OK;

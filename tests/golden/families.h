@@ -11,8 +11,9 @@
 enum { FAMILY_MOST_FLOATS = 20000 };
 
 static const char *const family_cases[] = {
-    "gpt2-gelu", "gpt_neox-parallel", "gpt_neox-serial", "llama-bias",   "llama-gqa",  "mistral-wide", "mistral-window",
-    "opt-gelu",  "opt-relu",          "qwen2-tied",      "qwen2-window", "qwen3-bias", "qwen3-wide",
+    "gpt2-gelu",    "gpt_neox-parallel", "gpt_neox-serial", "llama-bias", "llama-gqa",
+    "mistral-wide", "mistral-window",    "opt-gelu",        "opt-relu",   "phi3-partial",
+    "phi3-window",  "qwen2-tied",        "qwen2-window",    "qwen3-bias", "qwen3-wide",
 };
 
 struct family_golden {

@@ -237,6 +237,66 @@ static void dead_param(struct rec *r)
     matrix(r->graph, "a", 1, 1);
 }
 
+static void rows_read(struct rec *r, int64_t rows)
+{
+    struct ah_tensor whole = matrix(r->graph, "a", 2 * C, C), half = ah_graph_param_rows(r->graph, whole, C);
+    r->x = ah_graph_linear(r->graph, r->x, half, none, true);
+    half = ah_graph_param_rows(r->graph, whole, rows);
+    r->x = rows == C ? ah_graph_linear(r->graph, r->x, half, none, true) : r->x;
+}
+static void rows_left(struct rec *r)
+{
+    struct ah_tensor whole = matrix(r->graph, "a", 2 * C, C);
+    r->x = ah_graph_linear(r->graph, r->x, ah_graph_param_rows(r->graph, whole, C), none, true);
+}
+static void rows_too_many(struct rec *r)
+{
+    rows_read(r, C + 1);
+}
+static void rows_none(struct rec *r)
+{
+    rows_read(r, 0);
+}
+static void rows_of_rows(struct rec *r)
+{
+    ah_graph_param_rows(r->graph, ah_graph_param_rows(r->graph, matrix(r->graph, "a", C, C), 1), 1);
+}
+static void rows_of_nothing(struct rec *r)
+{
+    ah_graph_param_rows(r->graph, r->x, 1);
+}
+static void rows_and_whole(struct rec *r)
+{
+    struct ah_tensor whole = matrix(r->graph, "a", C, C);
+    r->x = ah_graph_linear(r->graph, r->x, ah_graph_param_rows(r->graph, whole, C), none, true);
+    r->x = ah_graph_linear(r->graph, r->x, whole, none, true);
+}
+static void rows_dead(struct rec *r)
+{
+    ah_graph_param_rows(r->graph, matrix(r->graph, "a", C, C), C);
+}
+
+static void rows_are_parameters(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t length = 0;
+    struct rec r = begin();
+    rows_read(&r, C);
+    assert_ok(ah_graph_finish(r.graph, finish_loss(&r)));
+    const struct ah_value *second = &r.graph->values[r.graph->nodes[2].in[1]];
+    assert_true(!second->name && second->first == C * C && second->meta.shape.dim[0] == C);
+    assert_string_equal(r.graph->values[second->whole].name, "a");
+    FILE *to = open_memstream(&text, &length);
+    assert_non_null(to);
+    assert_ok(ah_graph_print(r.graph, to));
+    fclose(to);
+    assert_non_null(strstr(text, "%5 = rows of %4 "));
+    assert_non_null(strstr(text, " 3 parameters (288 elements)"));
+    free(text);
+    ah_graph_free(r.graph);
+}
+
 static void wrong_calls(void **state)
 {
     (void)state;
@@ -266,6 +326,13 @@ static void wrong_calls(void **state)
         {heads, "attention: qkv is F32 [2,4,24], expected [B,T,3C] with C a multiple of 3 heads"},
         {dead_result, "relu: its result %4 is never used"},
         {dead_param, "a parameter a is never used"},
+        {rows_left, "parameter 'a': found 8 rows taken, expected all 16"},
+        {rows_too_many, "rows of a parameter: 'a': found 9 rows, expected 1 to the 8 that are left"},
+        {rows_none, "'a': found 0 rows, expected 1 to the 8 that are left"},
+        {rows_of_rows, "rows of a parameter: found 5, expected a parameter of this graph"},
+        {rows_of_nothing, "rows of a parameter: found 3, expected a parameter of this graph"},
+        {rows_and_whole, "parameter 'a' is read whole and by its rows, expected one of both"},
+        {rows_dead, "a parameter is never used"},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
         struct rec r = begin();
@@ -354,4 +421,4 @@ static void failing_allocations(void **state)
 AH_TEST_SUITE("graph/record", cmocka_unit_test(good), cmocka_unit_test(in_place_shares_memory),
               cmocka_unit_test(overwritten_value), cmocka_unit_test(wrong_nodes), cmocka_unit_test(first_error_stays),
               cmocka_unit_test(wrong_calls), cmocka_unit_test(wrong_ends), cmocka_unit_test(after_the_end),
-              cmocka_unit_test(prints), cmocka_unit_test(failing_allocations))
+              cmocka_unit_test(rows_are_parameters), cmocka_unit_test(prints), cmocka_unit_test(failing_allocations))

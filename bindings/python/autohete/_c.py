@@ -558,6 +558,7 @@ FUNCTIONS = {
     "ah_graph_tokens": (ah_tensor, [c_void_p, c_int64, c_int64]),
     "ah_graph_targets": (ah_tensor, [c_void_p, c_int64, c_int64]),
     "ah_graph_param": (ah_tensor, [c_void_p, c_char_p, ah_shape, c_int, c_float]),
+    "ah_graph_param_rows": (ah_tensor, [c_void_p, ah_tensor, c_int64]),
     "ah_graph_embedding": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_add_position": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_add_position_from": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, c_int]),

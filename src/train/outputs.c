@@ -133,10 +133,11 @@ static int find_folder(struct ah_training *training)
     return ah__metrics_open(&training->metrics, training->out.dir, training->settings.logs, training->loop.step);
 }
 
-/* One that cannot be written on the way is told and made up for by the next; but numbers that are not finite stay. */
+/* One that cannot be written on the way is told and made up for by the next; but numbers that are not finite stay, and
+ * so does a device or a rank that failed. */
 static int on_the_way(const struct ah_training *training, int status)
 {
-    if (status == AH_OK || status == AH_ENUMERIC)
+    if (status == AH_OK || status == AH_ENUMERIC || status == AH_EDEVICE)
         return status;
     ah__training_fault(training, "a checkpoint could not be written, the training goes on: %s", ah_error());
     return AH_OK;

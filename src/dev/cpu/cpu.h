@@ -41,7 +41,7 @@ struct ah_gemm {
 struct ah_gemm_grid ah__cpu_gemm_grid(int64_t m, int64_t n);
 int ah__cpu_gemm(struct ah_pool *pool, const struct ah_gemm *gemm);
 /* What the bits of products depend on beside their shapes: the library's version, what it uses of this processor, and
- * how bf16 is multiplied. Our own kernels give the same bits everywhere. Returns text. */
-char *ah__cpu_arithmetic(char *text, size_t size);
+ * how bf16 is multiplied. Our own kernels give the same bits everywhere. AH_ENOMEM. */
+int ah__cpu_arithmetic(char *text, size_t size);
 
 #endif

@@ -112,7 +112,7 @@ static void cpu_info(struct ah_dev *dev, struct ah_dev_info *out)
         .machine_bytes = cpu->machine_bytes,
         .signature = cpu->signature,
     };
-    ah__cpu_arithmetic(out->arithmetic, sizeof out->arithmetic);
+    snprintf(out->arithmetic, sizeof out->arithmetic, "%s", cpu->arithmetic);
 }
 
 /* ---- opening and closing */
@@ -195,7 +195,9 @@ int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
     cpu->jitter_seed = options->jitter_seed;
     cpu->comm = ah__comm();
     cpu->regions.world_size = cpu->comm->world_size;
-    int status = threads_start(cpu, options);
+    int status = ah__cpu_arithmetic(cpu->arithmetic, sizeof cpu->arithmetic);
+    if (status == AH_OK)
+        status = threads_start(cpu, options);
     if (status != AH_OK) {
         cpu_close(&cpu->dev);
         return status;

@@ -18,6 +18,7 @@ struct ah_cpu {
     int threads, host_threads;
     int64_t link_bytes_per_s, machine_bytes;
     uint64_t jitter_seed, signature;
+    char arithmetic[64];                  /* ah__cpu_arithmetic */
     uint64_t jitter_count[AH_LANE_COUNT]; /* position in a lane's stream of delays; its thread's own */
     struct ah_regions regions;
     struct ah_pages device_pages, host_pages[AH_REGIONS_HOST];

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "dev/cpu/sgemm.h"
 #include "dev/host/kernels.h"
 
@@ -164,12 +165,25 @@ int ah__cpu_gemm_bf16(struct ah_pool *pool, const struct ah_gemm_bf16 *gemm)
     return failed ? ah__cpu_sgemm_fail(failed, gemm->m, gemm->n, gemm->k) : AH_OK;
 }
 
-char *ah__cpu_arithmetic(char *text, size_t size)
+/* ---- what bits depend on ----------------------------------------------------------------------------------------- */
+
+struct arithmetic_text {
+    char *text;
+    size_t size;
+};
+
+static void arithmetic(void *context)
 {
+    const struct arithmetic_text *out = context;
     const dnnl_version_t *version = dnnl_version();
     char panels[32];
     snprintf(panels, sizeof panels, "panels of %dx%d", PANEL_ROWS, PANEL_COLS);
-    snprintf(text, size, "oneDNN %d.%d.%d isa %x, bf16 by %s", version->major, version->minor, version->patch,
+    snprintf(out->text, out->size, "oneDNN %d.%d.%d isa %x, bf16 by %s", version->major, version->minor, version->patch,
              (unsigned)dnnl_get_effective_cpu_isa(), ah__cpu_has_amx() ? "AMX" : panels);
-    return text;
+}
+
+int ah__cpu_arithmetic(char *text, size_t size)
+{
+    struct arithmetic_text out = {text, size};
+    return ah__guard_run("oneDNN", arithmetic, &out);
 }

@@ -16,6 +16,7 @@
 #define AUTOHETE_H
 
 #include "autohete/base.h"
+#include "autohete/chat.h"
 #include "autohete/data.h"
 #include "autohete/export.h"
 #include "autohete/generate.h"

@@ -242,6 +242,17 @@ static int string_build(cJSON **out, struct builder *builder)
     return status;
 }
 
+/* A number's own text, which tells 1 and 1.0 apart; freed with the node, as a string's is. */
+static int number_text(cJSON *node, const char *text, size_t length)
+{
+    node->valuestring = cJSON_malloc(length + 1);
+    if (!node->valuestring)
+        return ah__fail(AH_ENOMEM, "out of host memory: reading JSON");
+    memcpy(node->valuestring, text, length);
+    node->valuestring[length] = 0;
+    return AH_OK;
+}
+
 static int word_build(cJSON **out, struct builder *builder)
 {
     const char *text = builder->text + builder->at;
@@ -254,10 +265,16 @@ static int word_build(cJSON **out, struct builder *builder)
         return node_take(out, cJSON_CreateBool(text[0] == 't'));
     if (text[0] == 'n')
         return node_take(out, cJSON_CreateNull());
-    if (length >= sizeof number) /* more digits than anything has that is asked for */
-        return node_take(out, cJSON_CreateNumber(NAN));
-    snprintf(number, sizeof number, "%.*s", (int)length, text);
-    return node_take(out, cJSON_CreateNumber(ah__strtod(number, NULL)));
+    bool kept = length < sizeof number; /* else more digits than anything has that is asked for */
+    snprintf(number, sizeof number, "%.*s", kept ? (int)length : 0, text);
+    cJSON *node;
+    AH_TRY(node_take(&node, cJSON_CreateNumber(kept ? ah__strtod(number, NULL) : (double)NAN)));
+    int status = number_text(node, text, length);
+    if (status == AH_OK)
+        *out = node;
+    else
+        cJSON_Delete(node);
+    return status;
 }
 
 static int build(cJSON **out, struct builder *builder, int depth);
@@ -335,4 +352,17 @@ int ah__json_value_build(cJSON **out, const char *text, size_t length, struct ah
 {
     struct builder builder = {text, length, 0, fault};
     return build(out, &builder, 0);
+}
+
+int ah__json_value_parse(cJSON **out, const char *text, size_t length, const char *name)
+{
+    struct ah_json_fault fault;
+    size_t at = ah__json_blank(text, length), end = at;
+    int status = ah__json_value_end(&end, text, length, &fault);
+    size_t behind = status == AH_OK ? end + ah__json_blank(text + end, length - end) : 0;
+    if (status == AH_OK && behind < length)
+        return ah__json_fail_at(name, text, text + behind, "more text behind the value");
+    if (status == AH_OK)
+        status = ah__json_value_build(out, text + at, end - at, &fault);
+    return status == AH_EINPUT ? ah__json_fail_at(name, text, text + fault.at, fault.found) : status;
 }

@@ -29,7 +29,10 @@ struct ah_json_members {
 int ah__json_members_next(bool *more, struct ah_json_members *members, struct ah_json_fault *fault);
 
 /* The tree of a value that ah__json_value_end has accepted; of a key that an object has twice the last one counts.
- * AH_EINPUT: a string that no C string and no UTF-8 can hold, or nesting of more than 100: fault; AH_ENOMEM. */
+ * A number's text is its valuestring. AH_EINPUT: a string that no C string and no UTF-8 can hold, or nesting of more
+ * than 100: fault; AH_ENOMEM. */
 int ah__json_value_build(cJSON **out, const char *text, size_t length, struct ah_json_fault *fault);
+/* The same of a whole text. AH_EINPUT: one line with name, line and column. Freed with cJSON_Delete. */
+int ah__json_value_parse(cJSON **out, const char *text, size_t length, const char *name);
 
 #endif

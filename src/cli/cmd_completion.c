@@ -23,6 +23,7 @@ static const struct {
     {"nonfinite", "stop skip"},
     {"optimizer", "autohete deepspeed pytorch"},
     {"device", "auto cpu cuda"},
+    {"train-on", "assistant all last"},
     {"data-format", "auto text jsonl documents pairs messages conversations alpaca dolly orca ids llmc nanogpt"},
 };
 

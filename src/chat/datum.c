@@ -1,0 +1,387 @@
+/* Making values and asking them. Lists and dicts grow in the arena: what they outgrow stays there until its end. */
+#include "chat/datum.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "chat/characters.h"
+
+int ah__heap_new(struct ah_heap *heap, void *out, size_t count, size_t size)
+{
+    enum { ROUNDING = 16 };
+    size_t left = heap->most - heap->used;
+    if (size && count > (left > ROUNDING ? left - ROUNDING : 0) / size)
+        return ah__fail(AH_EINPUT, "found values of more than %zu bytes, expected at most so many in one rendering",
+                        heap->most);
+    heap->used += count * size + ROUNDING;
+    return ah__arena_new(&heap->arena, out, count, size);
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+struct ah_datum ah__datum_text(const char *text, size_t length)
+{
+    return (struct ah_datum){.kind = AH_DATUM_TEXT, .text = text, .length = length};
+}
+
+struct ah_datum ah__datum_words(const char *terminated)
+{
+    return ah__datum_text(terminated, strlen(terminated));
+}
+
+struct ah_datum ah__datum_undefined(const char *name, size_t length)
+{
+    return (struct ah_datum){.kind = AH_DATUM_UNDEFINED, .text = name, .length = length};
+}
+
+int ah__datum_copy(struct ah_datum *out, struct ah_heap *heap, const char *text, size_t length)
+{
+    char *copy;
+    AH_TRY(ah__heap_new(heap, &copy, length + 1, 1));
+    if (length)
+        memcpy(copy, text, length);
+    *out = ah__datum_text(copy, length);
+    return AH_OK;
+}
+
+int ah__datum_list(struct ah_datum *out, struct ah_heap *heap, enum ah_datum_kind kind)
+{
+    struct ah_datum_list *list;
+    AH_TRY(ah__heap_new(heap, &list, 1, sizeof *list));
+    *out = (struct ah_datum){.kind = kind, .list = list};
+    return AH_OK;
+}
+
+int ah__datum_dict(struct ah_datum *out, struct ah_heap *heap, enum ah_datum_kind kind)
+{
+    struct ah_datum_dict *dict;
+    AH_TRY(ah__heap_new(heap, &dict, 1, sizeof *dict));
+    *out = (struct ah_datum){.kind = kind, .dict = dict};
+    return AH_OK;
+}
+
+/* Room for one more element behind `count`. */
+static int grow(struct ah_heap *heap, void *elements, size_t *room, size_t count, size_t size)
+{
+    enum { FIRST_ROOM = 4 };
+    if (count < *room)
+        return AH_OK;
+    void *old, *wider;
+    size_t more = *room ? *room * 2 : FIRST_ROOM;
+    memcpy(&old, elements, sizeof old);
+    AH_TRY(ah__heap_new(heap, &wider, more, size));
+    if (count)
+        memcpy(wider, old, count * size);
+    memcpy(elements, &wider, sizeof wider);
+    *room = more;
+    return AH_OK;
+}
+
+/* Namespaces are not looked into: nothing recurses through them. */
+static int depth_of(struct ah_datum value)
+{
+    switch (value.kind) {
+    case AH_DATUM_LIST:
+    case AH_DATUM_TUPLE:
+    case AH_DATUM_ITER:
+        return value.list->depth + 1;
+    case AH_DATUM_DICT:
+        return value.dict->depth + 1;
+    default:
+        return 0;
+    }
+}
+
+static int deepen(int *depth, struct ah_datum inner)
+{
+    int inside = depth_of(inner);
+    if (inside > AH_DATUM_DEPTH)
+        return ah__fail(AH_EINPUT, "found values nested more than %d deep", AH_DATUM_DEPTH);
+    *depth = inside > *depth ? inside : *depth;
+    return AH_OK;
+}
+
+int ah__datum_append(struct ah_datum *list, struct ah_heap *heap, struct ah_datum item)
+{
+    struct ah_datum_list *to = list->list;
+    AH_TRY(deepen(&to->depth, item));
+    AH_TRY(grow(heap, &to->items, &to->room, to->count, sizeof *to->items));
+    to->items[to->count++] = item;
+    return AH_OK;
+}
+
+static struct ah_datum *find(const struct ah_datum_dict *dict, struct ah_datum key)
+{
+    for (size_t i = 0; i < dict->count; i++)
+        if (ah__datum_equal(dict->pairs[i].key, key))
+            return &dict->pairs[i].value;
+    return NULL;
+}
+
+int ah__datum_set(struct ah_datum *dict, struct ah_heap *heap, struct ah_datum key, struct ah_datum value)
+{
+    struct ah_datum_dict *to = dict->dict;
+    struct ah_datum *known = find(to, key);
+    if (key.kind == AH_DATUM_LIST || key.kind == AH_DATUM_DICT || key.kind == AH_DATUM_UNDEFINED)
+        return ah__fail(AH_EINPUT, "found a %s as a key, expected a string or a number", ah__datum_type(key));
+    AH_TRY(deepen(&to->depth, key));
+    if (dict->kind == AH_DATUM_DICT)
+        AH_TRY(deepen(&to->depth, value));
+    if (known) {
+        *known = value;
+        return AH_OK;
+    }
+    AH_TRY(grow(heap, &to->pairs, &to->room, to->count, sizeof *to->pairs));
+    to->pairs[to->count++] = (struct ah_datum_pair){key, value};
+    return AH_OK;
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+bool ah__datum_is_number(struct ah_datum value)
+{
+    return value.kind == AH_DATUM_BOOL || value.kind == AH_DATUM_INT || value.kind == AH_DATUM_REAL;
+}
+
+int64_t ah__datum_as_int(struct ah_datum value)
+{
+    return value.kind == AH_DATUM_BOOL ? value.truth : value.integer;
+}
+
+double ah__datum_as_real(struct ah_datum number)
+{
+    return number.kind == AH_DATUM_REAL ? number.real : (double)ah__datum_as_int(number);
+}
+
+bool ah__datum_is(struct ah_datum text, const char *terminated)
+{
+    return text.kind == AH_DATUM_TEXT && text.length == strlen(terminated) &&
+           memcmp(text.text, terminated, text.length) == 0;
+}
+
+const char *ah__datum_type(struct ah_datum value)
+{
+    static const char *const names[] = {
+        [AH_DATUM_UNDEFINED] = "Undefined", [AH_DATUM_NONE] = "NoneType",
+        [AH_DATUM_BOOL] = "bool",           [AH_DATUM_INT] = "int",
+        [AH_DATUM_REAL] = "float",          [AH_DATUM_TEXT] = "str",
+        [AH_DATUM_LIST] = "list",           [AH_DATUM_TUPLE] = "tuple",
+        [AH_DATUM_ITER] = "generator",      [AH_DATUM_DICT] = "dict",
+        [AH_DATUM_NAMESPACE] = "Namespace", [AH_DATUM_LOOP] = "LoopContext",
+        [AH_DATUM_MACRO] = "Macro",         [AH_DATUM_FUNCTION] = "function",
+        [AH_DATUM_METHOD] = "method",
+    };
+    return names[value.kind];
+}
+
+bool ah__datum_true(struct ah_datum value)
+{
+    switch (value.kind) {
+    case AH_DATUM_UNDEFINED:
+    case AH_DATUM_NONE:
+        return false;
+    case AH_DATUM_BOOL:
+        return value.truth;
+    case AH_DATUM_INT:
+        return value.integer != 0;
+    case AH_DATUM_REAL:
+        return value.real != 0;
+    case AH_DATUM_TEXT:
+        return value.length > 0;
+    case AH_DATUM_LIST:
+    case AH_DATUM_TUPLE:
+        return value.list->count > 0;
+    case AH_DATUM_DICT:
+        return value.dict->count > 0;
+    default:
+        return true;
+    }
+}
+
+static bool lists_equal(const struct ah_datum_list *a, const struct ah_datum_list *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (!ah__datum_equal(a->items[i], b->items[i]))
+            return false;
+    return true;
+}
+
+static bool dicts_equal(const struct ah_datum_dict *a, const struct ah_datum_dict *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct ah_datum *other = find(b, a->pairs[i].key);
+        if (!other || !ah__datum_equal(a->pairs[i].value, *other))
+            return false;
+    }
+    return true;
+}
+
+bool ah__datum_equal(struct ah_datum a, struct ah_datum b)
+{
+    if (ah__datum_is_number(a) && ah__datum_is_number(b))
+        return a.kind == AH_DATUM_REAL || b.kind == AH_DATUM_REAL ? ah__datum_as_real(a) == ah__datum_as_real(b)
+                                                                  : ah__datum_as_int(a) == ah__datum_as_int(b);
+    if (a.kind != b.kind)
+        return false;
+    switch (a.kind) {
+    case AH_DATUM_TEXT:
+        return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
+    case AH_DATUM_LIST:
+    case AH_DATUM_TUPLE:
+        return lists_equal(a.list, b.list);
+    case AH_DATUM_DICT:
+        return dicts_equal(a.dict, b.dict);
+    case AH_DATUM_UNDEFINED:
+    case AH_DATUM_NONE:
+        return true;
+    default:
+        return a.inner == b.inner;
+    }
+}
+
+static int texts_order(struct ah_datum a, struct ah_datum b)
+{
+    size_t shorter = a.length < b.length ? a.length : b.length;
+    int order = memcmp(a.text, b.text, shorter); /* of UTF-8: the order of characters */
+    if (order == 0)
+        return (a.length > b.length) - (a.length < b.length);
+    return order < 0 ? -1 : 1;
+}
+
+static int lists_order(int *order, const struct ah_datum_list *a, const struct ah_datum_list *b, const char *sign)
+{
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        if (!ah__datum_equal(a->items[i], b->items[i]))
+            return ah__datum_order(order, a->items[i], b->items[i], sign);
+    *order = (a->count > b->count) - (a->count < b->count);
+    return AH_OK;
+}
+
+int ah__datum_order(int *order, struct ah_datum a, struct ah_datum b, const char *sign)
+{
+    if (ah__datum_is_number(a) && ah__datum_is_number(b)) {
+        if (a.kind != AH_DATUM_REAL && b.kind != AH_DATUM_REAL) {
+            int64_t left = ah__datum_as_int(a), right = ah__datum_as_int(b);
+            *order = (left > right) - (left < right);
+            return AH_OK;
+        }
+        double left = ah__datum_as_real(a), right = ah__datum_as_real(b);
+        *order = (left > right) - (left < right);
+        return AH_OK;
+    }
+    if (a.kind == AH_DATUM_TEXT && b.kind == AH_DATUM_TEXT) {
+        *order = texts_order(a, b);
+        return AH_OK;
+    }
+    if (a.kind == b.kind && (a.kind == AH_DATUM_LIST || a.kind == AH_DATUM_TUPLE))
+        return lists_order(order, a.list, b.list, sign);
+    return ah__fail(AH_EINPUT, "'%s' found between %s and %s, expected numbers or strings", sign, ah__datum_type(a),
+                    ah__datum_type(b));
+}
+
+const struct ah_datum *ah__datum_get(struct ah_datum dict, struct ah_datum key)
+{
+    return find(dict.dict, key);
+}
+
+const struct ah_datum *ah__datum_member(struct ah_datum dict, const char *key)
+{
+    if (dict.kind != AH_DATUM_DICT && dict.kind != AH_DATUM_NAMESPACE)
+        return NULL;
+    return find(dict.dict, ah__datum_words(key));
+}
+
+int ah__datum_length(int64_t *length, struct ah_datum value)
+{
+    switch (value.kind) {
+    case AH_DATUM_UNDEFINED:
+        *length = 0;
+        return AH_OK;
+    case AH_DATUM_TEXT:
+        *length = (int64_t)ah__characters(value.text, value.length);
+        return AH_OK;
+    case AH_DATUM_LIST:
+    case AH_DATUM_TUPLE:
+        *length = (int64_t)value.list->count;
+        return AH_OK;
+    case AH_DATUM_DICT:
+        *length = (int64_t)value.dict->count;
+        return AH_OK;
+    default:
+        return ah__fail(AH_EINPUT, "found a %s, expected something with a length", ah__datum_type(value));
+    }
+}
+
+int ah__datum_contains(bool *found, struct ah_datum value, struct ah_datum item)
+{
+    *found = false;
+    if (value.kind == AH_DATUM_TEXT) {
+        if (item.kind != AH_DATUM_TEXT)
+            return ah__fail(AH_EINPUT, "'in' found a %s before a string, expected a string", ah__datum_type(item));
+        *found = ah__text_find(value.text, value.length, item.text, item.length) != NULL;
+        return AH_OK;
+    }
+    if (value.kind == AH_DATUM_DICT) {
+        *found = find(value.dict, item) != NULL;
+        return AH_OK;
+    }
+    if (value.kind == AH_DATUM_LIST || value.kind == AH_DATUM_TUPLE || value.kind == AH_DATUM_ITER) {
+        struct ah_datum_list *list = value.list;
+        for (size_t i = list->told; i < list->count && !*found; i++) {
+            *found = ah__datum_equal(list->items[i], item);
+            list->told = value.kind == AH_DATUM_ITER ? i + 1 : 0;
+        }
+        return AH_OK;
+    }
+    if (value.kind == AH_DATUM_UNDEFINED)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "'in' found a %s behind it, expected a string, list or dict", ah__datum_type(value));
+}
+
+static int characters_list(struct ah_datum_list *out, struct ah_heap *heap, struct ah_datum text)
+{
+    size_t count = ah__characters(text.text, text.length), at = 0;
+    AH_TRY(ah__heap_new(heap, &out->items, count + 1, sizeof *out->items));
+    for (out->count = 0; out->count < count; out->count++) {
+        size_t bytes = ah__utf8_bytes(text.text[at]);
+        out->items[out->count] = ah__datum_text(text.text + at, bytes);
+        at += bytes;
+    }
+    return AH_OK;
+}
+
+static int keys_list(struct ah_datum_list *out, struct ah_heap *heap, const struct ah_datum_dict *dict)
+{
+    AH_TRY(ah__heap_new(heap, &out->items, dict->count + 1, sizeof *out->items));
+    for (out->count = 0; out->count < dict->count; out->count++)
+        out->items[out->count] = dict->pairs[out->count].key;
+    return AH_OK;
+}
+
+int ah__datum_items(struct ah_datum_list *out, struct ah_heap *heap, struct ah_datum value)
+{
+    *out = (struct ah_datum_list){0};
+    switch (value.kind) {
+    case AH_DATUM_UNDEFINED:
+        return AH_OK;
+    case AH_DATUM_LIST:
+    case AH_DATUM_TUPLE:
+        *out = *value.list;
+        return AH_OK;
+    case AH_DATUM_ITER:
+        out->items = value.list->items + value.list->told;
+        out->count = value.list->count - value.list->told;
+        value.list->told = value.list->count;
+        return AH_OK;
+    case AH_DATUM_TEXT:
+        return characters_list(out, heap, value);
+    case AH_DATUM_DICT:
+        return keys_list(out, heap, value.dict);
+    default:
+        return ah__fail(AH_EINPUT, "found a %s, expected something to go through", ah__datum_type(value));
+    }
+}

@@ -1,0 +1,10 @@
+/* Jinja's tests: x is NAME(arguments). */
+#ifndef AH_CHAT_JINJA_TESTS_H
+#define AH_CHAT_JINJA_TESTS_H
+
+#include "chat/jinja_call.h"
+
+/* Of the call: heap, self and raw. AH_EINPUT: no test of that name is known here. */
+int ah__test_call(bool *out, struct ah_call *call, const char *name, size_t length);
+
+#endif

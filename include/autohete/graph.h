@@ -68,6 +68,9 @@ AH_API struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_ten
  * channels has a mean of its own */
 AH_API struct ah_tensor ah_graph_rmsnorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                          float eps);
+/* The same times weight + offset */
+AH_API struct ah_tensor ah_graph_rmsnorm_offset(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                                float eps, float offset);
 /* x [..., I], weight [I, O] (or [O, I] when weight_is_out_in), bias [O] or id -1 -> [..., O] */
 AH_API struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                         struct ah_tensor bias, bool weight_is_out_in);
@@ -75,6 +78,7 @@ AH_API struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor
 struct ah_attention_options {
     int window;   /* keys that a query sees, its own the last of them; 0: all up to its own */
     bool by_head; /* ah_graph_attention(): q, k and v side by side within each head, not each for all heads */
+    float scale;  /* of q k^T; 0: 1 / sqrt(C / heads) */
 };
 /* Causal multi-head self-attention, softmax(q k^T / sqrt(C/heads)) v: qkv [B, T, 3C] (q, k, v side by side)
  * -> [B, T, C]. `options` null: all of them zero */
@@ -103,6 +107,10 @@ AH_API struct ah_tensor ah_graph_gelu_erf(struct ah_graph *graph, struct ah_tens
 AH_API struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x);
 /* gate / (1 + e^-gate) * up, same shapes (SwiGLU's product) */
 AH_API struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
+/* GELU in its tanh form of gate, times up: same shapes (GeGLU's product) */
+AH_API struct ah_tensor ah_graph_gelu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
+/* x * factor, which is not 0; in place on x */
+AH_API struct ah_tensor ah_graph_scale(struct ah_graph *graph, struct ah_tensor x, float factor);
 /* a + b, same shapes; written over a, so nothing may read a afterwards */
 AH_API struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b);
 /* Mean over all tokens of -log softmax(logits [B, T, V])[target]; the logits are overwritten by their

@@ -25,12 +25,22 @@ int ah__gradient_relu(struct ah_tape *tape, const struct ah_node *node, int dy)
     return in_place(tape, node, dy, AH_OP_RELU_BWD);
 }
 
-int ah__gradient_silu_mul(struct ah_tape *tape, const struct ah_node *node, int dy)
+static int gated(struct ah_tape *tape, const struct ah_node *node, int dy, enum ah_op backward)
 {
     int gate = node->in[0], up = node->in[1], over = dy, out[AH_OP_MAX_OUTPUTS];
     AH_TRY(ah__tape_own(tape, &over));
-    AH_TRY(ah__tape_emit(tape, AH_OP_SILU_MUL_BWD, (struct ah_attr){0}, ah__values(over, gate, up), NULL, out));
+    AH_TRY(ah__tape_emit(tape, backward, (struct ah_attr){0}, ah__values(over, gate, up), NULL, out));
     ah__tape_release(tape, dy);
     AH_TRY(ah__tape_add(tape, gate, out[0]));
     return ah__tape_add(tape, up, out[1]);
+}
+
+int ah__gradient_silu_mul(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    return gated(tape, node, dy, AH_OP_SILU_MUL_BWD);
+}
+
+int ah__gradient_gelu_mul(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    return gated(tape, node, dy, AH_OP_GELU_MUL_BWD);
 }

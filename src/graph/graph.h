@@ -20,6 +20,9 @@ enum ah_value_kind {
     AH_VALUE_SCALE
 };
 
+/* "the token ids", "a parameter", ... */
+extern const char *const ah__value_names[];
+
 struct ah_value {
     struct ah_meta meta;
     enum ah_value_kind kind;

@@ -7,11 +7,6 @@
 
 enum { PATH_BYTES = 256 };
 
-static const char *const kind_names[] = {
-    [AH_VALUE_TOKENS] = "the token ids", [AH_VALUE_TARGETS] = "the targets", [AH_VALUE_POSITIONS] = "the positions",
-    [AH_VALUE_CACHE] = "a cache",        [AH_VALUE_PARAM] = "a parameter",   [AH_VALUE_ACTIVATION] = "an activation",
-    [AH_VALUE_SCALE] = "a scale",
-};
 static const struct ah_tensor nothing = {-1};
 
 /* Keeps the failure that ah_error() holds, with where it happened in front. */
@@ -92,12 +87,12 @@ void ah_graph_scope_pop(struct ah_graph *graph)
 
 static struct ah_tensor ids(struct ah_graph *graph, int *out, enum ah_value_kind kind, int64_t batch, int64_t seq)
 {
-    if (!recording(graph, kind_names[kind]))
+    if (!recording(graph, ah__value_names[kind]))
         return nothing;
     struct ah_value value = {.meta = {AH_I32, ah_shape2(batch, seq)}, .kind = kind};
     int status = *out < 0 ? ah__graph_value(graph, out, &value)
                           : ah__fail(AH_EINPUT, "recorded twice, expected once in a graph");
-    return status == AH_OK ? (struct ah_tensor){*out} : remember(graph, status, kind_names[kind]);
+    return status == AH_OK ? (struct ah_tensor){*out} : remember(graph, status, ah__value_names[kind]);
 }
 
 struct ah_tensor ah_graph_tokens(struct ah_graph *graph, int64_t batch, int64_t seq)
@@ -213,7 +208,8 @@ static int check_kind(const struct ah_graph *graph, const struct ah_op_operand *
     enum ah_value_kind found = graph->values[value].kind, expected = kind_of(operand);
     bool rows = found == AH_VALUE_POSITIONS && expected == AH_VALUE_TOKENS; /* of a table, like any ids */
     if (found != expected && !rows)
-        return ah__fail(AH_EINPUT, "input %d: found %s, expected %s", number, kind_names[found], kind_names[expected]);
+        return ah__fail(AH_EINPUT, "input %d: found %s, expected %s", number, ah__value_names[found],
+                        ah__value_names[expected]);
     return AH_OK;
 }
 
@@ -259,23 +255,30 @@ struct ah_tensor ah_graph_add_position_from(struct ah_graph *graph, struct ah_te
     return ah_graph_add_inplace(graph, x, record(graph, AH_OP_EMBEDDING, attr, ah__values(table.id, positions)));
 }
 
-static struct ah_tensor record_norm(struct ah_graph *graph, enum ah_op op, float eps, struct ah_values in)
+static struct ah_tensor record_norm(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in)
 {
-    if (graph->status == AH_OK && !(eps >= 0 && isfinite(eps)))
-        return remember(graph, ah__fail(AH_EINPUT, "eps: found %g, expected a number of at least 0", (double)eps),
+    if (graph->status == AH_OK && !(attr.eps >= 0 && isfinite(attr.eps)))
+        return remember(graph, ah__fail(AH_EINPUT, "eps: found %g, expected a number of at least 0", (double)attr.eps),
                         ah__op_table[op]->name);
-    return record(graph, op, (struct ah_attr){.eps = eps}, in);
+    return record(graph, op, attr, in);
 }
 
 struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                     struct ah_tensor bias, float eps)
 {
-    return record_norm(graph, AH_OP_LAYERNORM, eps, ah__values(x.id, weight.id, bias.id));
+    return record_norm(graph, AH_OP_LAYERNORM, (struct ah_attr){.eps = eps}, ah__values(x.id, weight.id, bias.id));
 }
 
 struct ah_tensor ah_graph_rmsnorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, float eps)
 {
-    return record_norm(graph, AH_OP_RMSNORM, eps, ah__values(x.id, weight.id));
+    return ah_graph_rmsnorm_offset(graph, x, weight, eps, 0);
+}
+
+struct ah_tensor ah_graph_rmsnorm_offset(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, float eps,
+                                         float offset)
+{
+    struct ah_attr attr = {.eps = eps, .offset = offset};
+    return record_norm(graph, AH_OP_RMSNORM, attr, ah__values(x.id, weight.id));
 }
 
 struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
@@ -329,8 +332,10 @@ struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv
                                     const struct ah_attention_options *options)
 {
     options = options ? options : &(const struct ah_attention_options){0};
-    struct ah_attr attr = {
-        .heads = heads, .window = window_of(graph, options->window, qkv), .by_head = options->by_head};
+    struct ah_attr attr = {.heads = heads,
+                           .window = window_of(graph, options->window, qkv),
+                           .by_head = options->by_head,
+                           .scale = options->scale};
     struct ah_tensor cache = keys_keep(graph, &attr, heads, qkv, nothing);
     if (graph->decodes)
         return attend_cached(graph, attr, cache, qkv);
@@ -342,7 +347,8 @@ struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor
                                         const struct ah_attention_options *options)
 {
     options = options ? options : &(const struct ah_attention_options){0};
-    struct ah_attr attr = {.heads = heads, .kv_heads = kv_heads, .window = window_of(graph, options->window, q)};
+    struct ah_attr attr = {
+        .heads = heads, .kv_heads = kv_heads, .window = window_of(graph, options->window, q), .scale = options->scale};
     struct ah_tensor cache = keys_keep(graph, &attr, kv_heads, k, v);
     if (graph->decodes)
         return attend_cached(graph, attr, cache, q);
@@ -384,6 +390,16 @@ struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate
     return record(graph, AH_OP_SILU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));
 }
 
+struct ah_tensor ah_graph_gelu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up)
+{
+    return record(graph, AH_OP_GELU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));
+}
+
+struct ah_tensor ah_graph_scale(struct ah_graph *graph, struct ah_tensor x, float factor)
+{
+    return record(graph, AH_OP_SCALE, (struct ah_attr){.scale = factor}, ah__values(x.id));
+}
+
 struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b)
 {
     return record(graph, AH_OP_ADD, (struct ah_attr){0}, ah__values(a.id, b.id));
@@ -398,93 +414,4 @@ struct ah_tensor ah_graph_linear_cross_entropy(struct ah_graph *graph, struct ah
                                                struct ah_tensor targets)
 {
     return record(graph, AH_OP_LINEAR_CROSS_ENTROPY, (struct ah_attr){0}, ah__values(x.id, weight.id, targets.id));
-}
-
-/* ---- the end ---------------------------------------------------------------------------------------------------- */
-
-static int check_loss(const struct ah_graph *graph, int loss)
-{
-    if (loss < 0 || (size_t)loss >= graph->value_count)
-        return ah__fail(AH_EINPUT, "loss: found %d, expected a value of this graph", loss);
-    int producer = graph->values[loss].producer;
-    if (producer < 0)
-        return ah__fail(AH_EINPUT,
-                        "loss: found %s of the graph, expected the scalar of cross_entropy or linear_cross_entropy",
-                        kind_names[graph->values[loss].kind]);
-    const struct ah_op_row *row = ah__op_table[graph->nodes[producer].op];
-    if (row->out[0].kind != AH_OPERAND_LOSS || graph->nodes[producer].out[0] != loss)
-        return ah__fail(AH_EINPUT,
-                        "loss: found a result of %s, expected the scalar of cross_entropy or linear_cross_entropy",
-                        row->name);
-    return AH_OK;
-}
-
-/* What is read in parts has all of its gradient, and once, from them. */
-static int check_taken(const struct ah_value *value, bool used)
-{
-    if (value->taken < value->meta.shape.dim[0])
-        return ah__fail(AH_EINPUT, "parameter '%s': found %lld rows taken, expected all %lld", value->name,
-                        (long long)value->taken, (long long)value->meta.shape.dim[0]);
-    return used ? ah__fail(AH_EINPUT, "parameter '%s' is read whole and by its rows, expected one of both", value->name)
-                : AH_OK;
-}
-
-/* Every operator must reach the loss and every parameter must be read, or its gradient would be undefined. */
-static int check_used(const struct ah_graph *graph, const bool *used)
-{
-    char path[PATH_BYTES];
-    for (size_t n = 0; n < graph->node_count; n++) {
-        const struct ah_node *node = &graph->nodes[n];
-        if (!used[node->out[0]] && ah__op_table[node->op]->out[0].kind != AH_OPERAND_CACHE)
-            return ah__fail(AH_EINPUT, "%s: %s: its result %%%d is never used",
-                            ah__graph_scope_path(graph, node->scope, path, sizeof path), ah__op_table[node->op]->name,
-                            node->out[0]);
-    }
-    for (size_t v = 0; v < graph->value_count; v++) {
-        const struct ah_value *value = &graph->values[v];
-        if (value->taken > 0)
-            AH_TRY(check_taken(value, used[v]));
-        else if (value->producer < 0 && !used[v])
-            return ah__fail(AH_EINPUT, "%s%s%s is never used", kind_names[value->kind], value->name ? " " : "",
-                            value->name ? value->name : "");
-    }
-    return AH_OK;
-}
-
-static int check_reached(const struct ah_graph *graph, int loss)
-{
-    bool *used;
-    AH_TRY(ah__new(&used, graph->value_count, sizeof *used));
-    used[loss] = true;
-    for (size_t n = 0; n < graph->node_count; n++)
-        for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
-            if (graph->nodes[n].in[i] >= 0)
-                used[graph->nodes[n].in[i]] = true;
-    int status = check_used(graph, used);
-    ah__free(used);
-    return status;
-}
-
-static int check_whole(const struct ah_graph *graph, int loss)
-{
-    char path[PATH_BYTES];
-    if (graph->finished)
-        return ah__fail(AH_EINPUT, "ah_graph_finish() was called twice");
-    if (graph->current_scope >= 0)
-        return ah__fail(AH_EINPUT, "scope '%s' is still open at the end",
-                        ah__graph_scope_path(graph, graph->current_scope, path, sizeof path));
-    if (graph->tokens < 0 || graph->targets < 0)
-        return ah__fail(AH_EINPUT, "the graph has no %s", graph->tokens < 0 ? "tokens" : "targets");
-    AH_TRY(check_loss(graph, loss));
-    return check_reached(graph, loss);
-}
-
-int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss)
-{
-    if (graph->status != AH_OK)
-        return ah__fail(graph->status, "%s", graph->message ? graph->message : "out of host memory");
-    AH_TRY(check_whole(graph, loss.id));
-    graph->loss = loss.id;
-    graph->finished = true;
-    return AH_OK;
 }

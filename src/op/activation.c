@@ -53,7 +53,7 @@ const struct ah_op_row ah__op_relu_bwd = {
     .flops = ah__op_one_flop,
 };
 
-static int silu_mul_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+static int gated_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
     (void)attr;
     AH_TRY(ah__op_expect_float("gate", &in[0], 1, AH_MAX_RANK));
@@ -70,11 +70,11 @@ const struct ah_op_row ah__op_silu_mul = {
     AH_OP_INPUTS({.name = "gate", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                  {.name = "up", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
-    .infer = silu_mul_infer,
+    .infer = gated_infer,
     .flops = silu_mul_flops,
 };
 
-static int silu_mul_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+static int gated_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
     (void)attr;
     AH_TRY(ah__op_expect_float("dy", &in[0], 1, AH_MAX_RANK));
@@ -92,6 +92,29 @@ const struct ah_op_row ah__op_silu_mul_bwd = {
                  {.name = "up", .kind = AH_OPERAND_ACTIVATION}),
     AH_OP_OUTPUTS({.name = "dgate", .kind = AH_OPERAND_GRADIENT, .in_place = true},
                   {.name = "dup", .kind = AH_OPERAND_GRADIENT}),
-    .infer = silu_mul_bwd_infer,
+    .infer = gated_bwd_infer,
     .flops = silu_mul_bwd_flops,
+};
+
+AH_OP_FLOPS_PER_ELEMENT(gelu_mul_flops, 13.0)
+AH_OP_FLOPS_PER_ELEMENT(gelu_mul_bwd_flops, 23.0)
+
+/* y = gelu(gate) * up, gelu in its tanh form */
+const struct ah_op_row ah__op_gelu_mul = {
+    .name = "gelu_mul",
+    AH_OP_INPUTS({.name = "gate", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
+                 {.name = "up", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
+    AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
+    .infer = gated_infer,
+    .flops = gelu_mul_flops,
+};
+
+const struct ah_op_row ah__op_gelu_mul_bwd = {
+    .name = "gelu_mul_bwd",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "gate", .kind = AH_OPERAND_ACTIVATION},
+                 {.name = "up", .kind = AH_OPERAND_ACTIVATION}),
+    AH_OP_OUTPUTS({.name = "dgate", .kind = AH_OPERAND_GRADIENT, .in_place = true},
+                  {.name = "dup", .kind = AH_OPERAND_GRADIENT}),
+    .infer = gated_bwd_infer,
+    .flops = gelu_mul_bwd_flops,
 };

@@ -1,12 +1,24 @@
 /* Causal self-attention: queries, keys and values side by side in one operand, or each in its own. A query at position
  * i sees the keys up to i, with a window w those from i - w + 1 on, and with positions those of its own document: where
  * its position there is p, those from i - p on. */
+#include "op/attention.h"
+
+#include <math.h>
+
 #include "op/rules.h"
 
-static int expect_window(const struct ah_attr *attr)
+float ah__attention_scale(const struct ah_attr *attr, int64_t size)
 {
-    return attr->window >= 0 ? AH_OK
-                             : ah__fail(AH_EINPUT, "window: found %d, expected a number of at least 0", attr->window);
+    return attr->scale > 0 ? attr->scale : 1.0F / sqrtf((float)size);
+}
+
+int ah__attention_expect(const struct ah_attr *attr)
+{
+    if (attr->window < 0)
+        return ah__fail(AH_EINPUT, "window: found %d, expected a number of at least 0", attr->window);
+    if (!(attr->scale >= 0 && isfinite(attr->scale)))
+        return ah__fail(AH_EINPUT, "scale: found %g, expected a number of at least 0", (double)attr->scale);
+    return AH_OK;
 }
 
 /* One product of queries with keys, or of probabilities with values: of T^2 pairs the causal half, of those the ones
@@ -20,7 +32,7 @@ static double seen_product(const struct ah_meta *y, const struct ah_attr *attr)
 
 static int attention_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
-    AH_TRY(expect_window(attr));
+    AH_TRY(ah__attention_expect(attr));
     AH_TRY(ah__op_expect_float("qkv", &in[0], 3, 3));
     if (attr->heads < 1 || ah__op_last(&in[0]) % (3 * (int64_t)attr->heads) != 0)
         return ah__op_wrong("qkv", &in[0], "[B,T,3C] with C a multiple of %d heads", attr->heads);
@@ -46,7 +58,7 @@ const struct ah_op_row ah__op_attention = {
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                   {.name = "lse", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE,
     .infer = attention_infer,
     .flops = attention_flops,
     .limit = AH_OP_LIMIT_ATTENTION,
@@ -76,7 +88,7 @@ const struct ah_op_row ah__op_attention_bwd = {
                  {.name = "y", .kind = AH_OPERAND_ACTIVATION}, {.name = "lse", .kind = AH_OPERAND_STATISTICS},
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true}),
     AH_OP_OUTPUTS({.name = "dqkv", .kind = AH_OPERAND_GRADIENT}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE,
     .infer = attention_bwd_infer,
     .flops = attention_bwd_flops,
     .limit = AH_OP_LIMIT_ATTENTION_BWD,
@@ -86,7 +98,7 @@ const struct ah_op_row ah__op_attention_bwd = {
 
 static int attention_qkv_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
-    AH_TRY(expect_window(attr));
+    AH_TRY(ah__attention_expect(attr));
     AH_TRY(ah__op_expect_float("q", &in[0], 3, 3));
     if (attr->heads < 1 || ah__op_last(&in[0]) % attr->heads != 0)
         return ah__op_wrong("q", &in[0], "[B,T,C] with C a multiple of %d heads", attr->heads);
@@ -120,7 +132,7 @@ const struct ah_op_row ah__op_attention_qkv = {
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                   {.name = "lse", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW | AH_ATTR_SCALE,
     .infer = attention_qkv_infer,
     .flops = attention_qkv_flops,
     .limit = AH_OP_LIMIT_ATTENTION,
@@ -152,7 +164,7 @@ const struct ah_op_row ah__op_attention_qkv_bwd = {
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true}),
     AH_OP_OUTPUTS({.name = "dq", .kind = AH_OPERAND_GRADIENT}, {.name = "dk", .kind = AH_OPERAND_GRADIENT},
                   {.name = "dv", .kind = AH_OPERAND_GRADIENT}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW | AH_ATTR_SCALE,
     .infer = attention_qkv_bwd_infer,
     .flops = attention_qkv_bwd_flops,
     .limit = AH_OP_LIMIT_ATTENTION_BWD,

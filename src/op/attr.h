@@ -22,6 +22,8 @@
     X(WINDOW, int, window)    /* keys that a query sees, its own the last of them; 0: all up to its own */             \
     X(FIRST, int, first)      /* row of a table that is for position 0 */                                              \
     X(EPS, float, eps)        /* added to a variance */                                                                \
+    X(OFFSET, float, offset)  /* added to the weight of a norm */                                                      \
+    X(SCALE, float, scale)    /* what is multiplied by it; 0: queries times keys by 1 / sqrt of a head's channels */   \
     X(OUT_IN, bool, out_in)   /* the weight is [O,I], not [I,O] */                                                     \
     X(ACC, unsigned, acc)     /* bit j: output j is added to, not overwritten */
 

@@ -1,5 +1,6 @@
 /* Keys and values that stay from one token to the next while a model generates. A cache [B,S,2*K] has in each row the
  * keys of all heads of one position, K channels, then its values. */
+#include "op/attention.h"
 #include "op/rules.h"
 
 /* Of the token that is written: k and v, or q, k and v side by side, with as many heads as there are keys. */
@@ -68,8 +69,7 @@ static int attention_cached_infer(struct ah_meta *out, const struct ah_meta *in,
                         "heads: found %d, of keys and values %d, expected a multiple of these, which divide "
                         "the cache's %lld channels of keys",
                         attr->heads, attr->kv_heads, (long long)keys);
-    if (attr->window < 0)
-        return ah__fail(AH_EINPUT, "window: found %d, expected a number of at least 0", attr->window);
+    AH_TRY(ah__attention_expect(attr));
     if (ah__op_last(q) != channels && (attr->heads != attr->kv_heads || ah__op_last(q) != 3 * channels))
         return ah__op_wrong("q", q, "[B,T,%lld], or q, k and v side by side", (long long)channels);
     AH_TRY(ah__op_expect("positions", &in[2], AH_I32, ah_shape2(q->shape.dim[0], q->shape.dim[1])));
@@ -91,7 +91,7 @@ const struct ah_op_row ah__op_attention_cached = {
     AH_OP_INPUTS({.name = "cache", .kind = AH_OPERAND_CACHE}, {.name = "q", .kind = AH_OPERAND_ACTIVATION},
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE,
     .infer = attention_cached_infer,
     .flops = attention_cached_flops,
 };

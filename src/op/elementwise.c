@@ -1,5 +1,7 @@
-/* Sums and copies. Their gradient rules need no operators of their own. */
+/* Sums, multiples and copies. Their gradient rules need no operators of their own. */
 #include "op/rules.h"
+
+#include <math.h>
 
 /* a += b */
 const struct ah_op_row ah__op_add = {
@@ -7,6 +9,25 @@ const struct ah_op_row ah__op_add = {
     AH_OP_INPUTS({.name = "a", .kind = AH_OPERAND_ACTIVATION}, {.name = "b", .kind = AH_OPERAND_ACTIVATION}),
     AH_OP_OUTPUTS({.name = "a", .kind = AH_OPERAND_ACTIVATION, .in_place = true}),
     .infer = ah__op_infer_pair,
+    .flops = ah__op_one_flop,
+};
+
+static int scale_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    AH_TRY(ah__op_expect_float("x", &in[0], 1, AH_MAX_RANK));
+    if (!isfinite(attr->scale) || fabsf(attr->scale) <= 0)
+        return ah__fail(AH_EINPUT, "scale: found %g, expected a number other than 0", (double)attr->scale);
+    out[0] = in[0];
+    return AH_OK;
+}
+
+/* x *= scale */
+const struct ah_op_row ah__op_scale = {
+    .name = "scale",
+    AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION}),
+    AH_OP_OUTPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .in_place = true}),
+    .attrs = AH_ATTR_SCALE,
+    .infer = scale_infer,
     .flops = ah__op_one_flop,
 };
 

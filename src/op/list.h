@@ -16,6 +16,8 @@
     X(GELU_ERF, gelu_erf)                                                                                              \
     X(RELU, relu)                                                                                                      \
     X(SILU_MUL, silu_mul)                                                                                              \
+    X(GELU_MUL, gelu_mul)                                                                                              \
+    X(SCALE, scale)                                                                                                    \
     X(ADD, add)                                                                                                        \
     X(COPY, copy)                                                                                                      \
     X(CROSS_ENTROPY, cross_entropy)                                                                                    \
@@ -36,7 +38,8 @@
     X(GELU_BWD, gelu_bwd)                                                                                              \
     X(GELU_ERF_BWD, gelu_erf_bwd)                                                                                      \
     X(RELU_BWD, relu_bwd)                                                                                              \
-    X(SILU_MUL_BWD, silu_mul_bwd)
+    X(SILU_MUL_BWD, silu_mul_bwd)                                                                                      \
+    X(GELU_MUL_BWD, gelu_mul_bwd)
 
 /* What generation records beside: nothing is learned there, so they have no gradient rule. */
 #define AH_OP_INFERENCE_LIST(X)                                                                                        \

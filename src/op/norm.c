@@ -1,6 +1,8 @@
 /* Normalisation over the last dimension. */
 #include "op/rules.h"
 
+#include <math.h>
+
 static int layernorm_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
     (void)attr;
@@ -69,7 +71,8 @@ static int expect_group(const struct ah_meta *x, const struct ah_meta *weight)
 
 static int rmsnorm_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
-    (void)attr;
+    if (!isfinite(attr->offset))
+        return ah__fail(AH_EINPUT, "offset: found %g, expected a number", (double)attr->offset);
     AH_TRY(ah__op_expect_float("x", &in[0], 1, AH_MAX_RANK));
     AH_TRY(expect_group(&in[0], &in[1]));
     out[0] = in[0];
@@ -79,14 +82,14 @@ static int rmsnorm_infer(struct ah_meta *out, const struct ah_meta *in, const st
 
 AH_OP_FLOPS_PER_ELEMENT(rmsnorm_flops, 4.0)
 
-/* (x [..,C], weight [C], or [C / n] for rows of so many channels) -> (y, rstd [rows]) */
+/* (x [..,C], weight [C], or [C / n] for rows of so many channels) -> (y, rstd [rows]): x * rstd * (weight + offset) */
 const struct ah_op_row ah__op_rmsnorm = {
     .name = "rmsnorm",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                  {.name = "weight", .kind = AH_OPERAND_PARAM, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION},
                   {.name = "rstd", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
-    .attrs = AH_ATTR_EPS,
+    .attrs = AH_ATTR_EPS | AH_ATTR_OFFSET,
     .infer = rmsnorm_infer,
     .flops = rmsnorm_flops,
 };
@@ -111,7 +114,7 @@ const struct ah_op_row ah__op_rmsnorm_bwd = {
     AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "x", .kind = AH_OPERAND_ACTIVATION},
                  {.name = "weight", .kind = AH_OPERAND_PARAM}, {.name = "rstd", .kind = AH_OPERAND_STATISTICS}),
     AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT}, {.name = "dweight", .kind = AH_OPERAND_PARAM_GRADIENT}),
-    .attrs = AH_ATTR_EPS | AH_ATTR_ACC,
+    .attrs = AH_ATTR_EPS | AH_ATTR_OFFSET | AH_ATTR_ACC,
     .infer = rmsnorm_bwd_infer,
     .flops = rmsnorm_bwd_flops,
 };

@@ -49,6 +49,8 @@ static const struct single singles[] = {
     {AH_OP_GELU_ERF, {0}, {S3(2, 4, 6)}},
     {AH_OP_RELU, {0}, {S3(2, 4, 6)}},
     {AH_OP_SILU_MUL, {0}, {S3(2, 4, 6), S3(2, 4, 6)}},
+    {AH_OP_GELU_MUL, {0}, {S3(2, 4, 6), S3(2, 4, 6)}},
+    {AH_OP_SCALE, {.scale = 0.5F}, {S3(2, 4, 6)}},
     {AH_OP_ADD, {0}, {S3(2, 4, 6), S3(2, 4, 6)}},
     {AH_OP_COPY, {0}, {S3(2, 4, 6)}},
     {AH_OP_CROSS_ENTROPY, {0}, {S3(2, 4, 10), S2(2, 4)}},

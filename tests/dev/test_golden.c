@@ -41,10 +41,10 @@ static void case_parse(struct golden *g, const char *line)
     *g = (struct golden){0};
     struct ah_attr *a = &g->attr;
     int by_head;
-    assert_int_equal(sscanf(line, "case %31s %31s %d %d %f %d %f %f %f %f %d %d %d %d", g->name, op, &a->heads,
+    assert_int_equal(sscanf(line, "case %31s %31s %d %d %f %d %f %f %f %f %d %d %d %d %f %f", g->name, op, &a->heads,
                             &a->kv_heads, &a->theta, &a->dims, &a->eps, &a->factor, &a->low, &a->high, &a->original,
-                            &by_head, &a->window, &a->first),
-                     14);
+                            &by_head, &a->window, &a->first, &a->offset, &a->scale),
+                     16);
     a->by_head = by_head;
     g->op = op_named(op);
 }

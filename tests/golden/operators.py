@@ -15,12 +15,12 @@ import torch
 
 
 ATTRIBUTES = dict(heads=0, kv_heads=0, theta=0.0, dims=0, eps=0.0, factor=0.0, low=0.0, high=0.0, original=0, by_head=0,
-                  window=0, first=0)
+                  window=0, first=0, offset=0.0, scale=0.0)
 
 
 def rmsnorm(a, x, weight):
     rows = x.unflatten(-1, (-1, weight.shape[0]))
-    return (weight * (rows * torch.rsqrt(rows.pow(2).mean(-1, keepdim=True) + a["eps"]))).flatten(-2)
+    return ((weight + a["offset"]) * (rows * torch.rsqrt(rows.pow(2).mean(-1, keepdim=True) + a["eps"]))).flatten(-2)
 
 
 def rotate_half(x):
@@ -61,11 +61,19 @@ def silu_mul(a, gate, up):
     return torch.nn.functional.silu(gate) * up
 
 
+def gelu_mul(a, gate, up):
+    return gelu(a, gate) * up
+
+
+def scale(a, x):
+    return x * a["scale"]
+
+
 def attention_qkv(a, q, k, v):
     B, T, H, KV = q.shape[0], q.shape[1], a["heads"], a["kv_heads"]
     q, k, v = (t.reshape(B, T, n, -1).transpose(1, 2) for t, n in ((q, H), (k, KV), (v, KV)))
     k, v = (t.repeat_interleave(H // KV, dim=1) for t in (k, v))
-    scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
+    scores = q @ k.transpose(2, 3) * (a["scale"] or 1 / math.sqrt(q.shape[-1]))
     behind = torch.arange(T)[:, None] - torch.arange(T)
     scores = scores.masked_fill((behind < 0) | (behind >= (a["window"] or T)), -math.inf)
     return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(B, T, -1)
@@ -131,6 +139,11 @@ CASES = [
     ("attention_window", attention_qkv, dict(heads=4, kv_heads=2, window=3),
      dict(q=(1, 9, 12), k=(1, 9, 6), v=(1, 9, 6))),
     ("position_first", add_position, dict(first=2), dict(x=(2, 3, 5), table=(7, 5))),
+    ("gelu_mul", gelu_mul, dict(), dict(gate=(3, 23), up=(3, 23))),
+    ("scale", scale, dict(scale=0.375), dict(x=(3, 23))),
+    ("rmsnorm_offset", rmsnorm, dict(eps=1e-5, offset=1.0), dict(x=(2, 3, 19), weight=(19,))),
+    ("attention_scaled", attention_qkv, dict(heads=4, kv_heads=2, scale=0.75),
+     dict(q=(1, 9, 12), k=(1, 9, 6), v=(1, 9, 6))),
 ]
 
 

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,6 +210,19 @@ static void bad_rms_eps(struct rec *r)
 {
     ah_graph_rmsnorm(r->graph, r->x, none, -1);
 }
+static void bad_offset(struct rec *r)
+{
+    ah_graph_rmsnorm_offset(r->graph, r->x, ah_graph_param(r->graph, "a", ah_shape1(C), AH_INIT_ONES, 0), 0, INFINITY);
+}
+static void bad_scale(struct rec *r)
+{
+    ah_graph_scale(r->graph, r->x, 0);
+}
+static void bad_attention_scale(struct rec *r)
+{
+    struct ah_tensor qkv = ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false);
+    ah_graph_attention(r->graph, qkv, 2, &(struct ah_attention_options){.scale = -1});
+}
 static void theta(struct rec *r)
 {
     ah_graph_rotary(r->graph, r->x, 2, 0, 0, NULL);
@@ -320,6 +334,9 @@ static void wrong_calls(void **state)
         {unknown_value, "relu: input 0: found 77, expected a value of this graph"},
         {bad_eps, "layernorm: eps: found -1"},
         {bad_rms_eps, "rmsnorm: eps: found -1"},
+        {bad_offset, "rmsnorm: offset: found inf, expected a number"},
+        {bad_scale, "scale: scale: found 0, expected a number other than 0"},
+        {bad_attention_scale, "attention: scale: found -1, expected a number of at least 0"},
         {theta, "rotary: theta: found 0, expected a number above 0"},
         {kv_heads, "attention_qkv: heads: found 4, expected a multiple of 3 heads of keys and values"},
         {gate_shape, "silu_mul: up is F32 [2,4,24], expected F32 [2,4,8]"},

@@ -148,6 +148,17 @@ static struct ah_tensor read_often(struct ah_graph *graph, struct ah_tensor x, i
     return ah_graph_add_inplace(graph, sum, x);
 }
 
+/* Multiplied where it entered and after a product of half a weight, whose other half is a gate's. */
+static struct ah_tensor scaled(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    struct ah_tensor whole = ah_graph_param(graph, "w", ah_shape2(2 * C, C), AH_INIT_NORMAL, 0.02f), none = {-1};
+    x = ah_graph_scale(graph, x, 1.5f);
+    struct ah_tensor gate = ah_graph_linear(graph, x, ah_graph_param_rows(graph, whole, C), none, true);
+    struct ah_tensor up = ah_graph_linear(graph, x, ah_graph_param_rows(graph, whole, C), none, true);
+    return ah_graph_gelu_mul(graph, gate, ah_graph_scale(graph, up, 0.25f));
+}
+
 const struct model_case model_cases[] = {
     {"gpt", gpt, 0, 0},
     {"parallel", parallel, 0, 0},
@@ -161,6 +172,7 @@ const struct model_case model_cases[] = {
     {"read_often", read_often, 0, 2},
     {"llama", model_llama, 0, 0},
     {"rotary_first", rotary_first, 1, 1},
+    {"scaled", scaled, 1, 1},
 };
 const int model_case_count = AH_LENGTH(model_cases);
 

@@ -144,13 +144,15 @@ static void evaluate(struct check *check)
 static void find_params(struct check *check)
 {
     for (size_t p = 0; p < check->section.param_count; p++) {
-        const char *name = check->cut.graph->values[check->section.recorded[p]].name;
+        const struct ah_value *value = &check->cut.graph->values[check->section.recorded[p]];
+        const char *name = check->cut.graph->values[value->whole].name;
         for (int i = 0; i < check->partition->param_count; i++) {
             const struct ah_param *param = &check->partition->params[i];
             if (strcmp(param->name, name) == 0)
-                check->param[p] = (struct ah_operand){param->group == check->number ? AH_SPACE_PARAM : AH_SPACE_SHARED,
-                                                      param->offset * ah__dtype_bytes(check->partition->compute),
-                                                      {check->partition->compute, param->shape}};
+                check->param[p] =
+                    (struct ah_operand){param->group == check->number ? AH_SPACE_PARAM : AH_SPACE_SHARED,
+                                        (param->offset + value->first) * ah__dtype_bytes(check->partition->compute),
+                                        {check->partition->compute, value->meta.shape}};
         }
     }
 }

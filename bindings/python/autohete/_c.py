@@ -132,6 +132,7 @@ class ah_attention_options(Structure):
     _fields_ = [
         ("window", c_int),
         ("by_head", c_bool),
+        ("scale", c_float),
     ]
 
 
@@ -564,6 +565,7 @@ FUNCTIONS = {
     "ah_graph_add_position_from": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, c_int]),
     "ah_graph_layernorm": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_float]),
     "ah_graph_rmsnorm": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, c_float]),
+    "ah_graph_rmsnorm_offset": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, c_float, c_float]),
     "ah_graph_linear": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_bool]),
     "ah_graph_attention": (ah_tensor, [c_void_p, ah_tensor, c_int, POINTER(ah_attention_options)]),
     "ah_graph_attention_qkv": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_int, c_int, POINTER(ah_attention_options)]),
@@ -572,6 +574,8 @@ FUNCTIONS = {
     "ah_graph_gelu_erf": (ah_tensor, [c_void_p, ah_tensor]),
     "ah_graph_relu": (ah_tensor, [c_void_p, ah_tensor]),
     "ah_graph_silu_mul": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
+    "ah_graph_gelu_mul": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
+    "ah_graph_scale": (ah_tensor, [c_void_p, ah_tensor, c_float]),
     "ah_graph_add_inplace": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_cross_entropy": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_linear_cross_entropy": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor]),

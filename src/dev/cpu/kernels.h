@@ -50,6 +50,9 @@ struct ah_kernels {
     void (*silu_mul)(void *y, const void *gate, const void *up, int64_t n);
     /* dgate may be dy. */
     void (*silu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
+    void (*gelu_mul)(void *y, const void *gate, const void *up, int64_t n);
+    void (*gelu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
+    void (*scale)(void *y, const void *x, int64_t n, float factor);
     /* One token in place: of heads `stride` channels apart the first 2 * half, by the angles of half pairs. */
     void (*rotary)(void *x, const float *cosine, const float *sine, int heads, int64_t stride, int64_t half);
     void (*add)(void *y, const void *a, const void *b, int64_t n);
@@ -58,9 +61,10 @@ struct ah_kernels {
                       int64_t rows, int64_t cols, float eps);
     void (*layernorm_bwd)(void *dx, const void *dy, const void *x, const void *weight, const float *mean,
                           const float *rstd, int64_t rows, int64_t cols, bool accumulate);
-    void (*rmsnorm)(void *y, float *rstd, const void *x, const void *weight, int64_t rows, int64_t cols, float eps);
+    void (*rmsnorm)(void *y, float *rstd, const void *x, const void *weight, int64_t rows, int64_t cols, float eps,
+                    float offset);
     void (*rmsnorm_bwd)(void *dx, const void *dy, const void *x, const void *weight, const float *rstd, int64_t rows,
-                        int64_t cols, bool accumulate);
+                        int64_t cols, float offset, bool accumulate);
     void (*strip)(const struct ah_strip *strip);
     /* One row: dlogits = (softmax(logits) - onehot(target)) * scale, may be in place; gives -log softmax[target]. */
     double (*cross_entropy)(void *dlogits, const void *logits, int64_t cols, int64_t target, float scale);
@@ -106,6 +110,8 @@ struct ah_cpu_call {
     union {
         void (*unary)(void *y, const void *x, int64_t n);
         void (*unary_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
+        void (*gated)(void *y, const void *gate, const void *up, int64_t n);
+        void (*gated_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
         struct {
             int64_t seq, batch, first;
         } position;

@@ -1,8 +1,7 @@
 /* Causal attention over the pool: forward in pieces of one group of query tiles, backward in pieces of one (batch, head
  * of k and v). Queries, keys and values side by side in one operand differ from three operands in strides only. */
 #include "dev/cpu/kernels.h"
-
-#include <math.h>
+#include "op/attention.h"
 
 /* A call whose job has its addresses. */
 struct attention_run {
@@ -37,7 +36,7 @@ static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_h
     job.add_q = call->adds[0];
     job.add_k = call->adds[packed ? 0 : 1];
     job.add_v = call->adds[packed ? 0 : 2];
-    job.scale = 1.0F / sqrtf((float)job.head_size);
+    job.scale = ah__attention_scale(&call->call->attr, job.head_size);
     call->as.attention.job = job;
     call->as.attention.batch = y->dim[0];
     call->as.attention.groups = (job.seq + group - 1) / group;

@@ -1,6 +1,7 @@
 /* Keys and values that stay from one token to the next: written row by row, and seen by one query at a time. A query's
  * scores are sums of 16 chains, whatever the instruction set, so that all give the same bits. */
 #include "dev/cpu/kernels.h"
+#include "op/attention.h"
 #include "op/bf16.h"
 
 #include <float.h>
@@ -132,7 +133,7 @@ static void chunk_see(struct seen *seen, const struct looking *looking, int64_t 
 {
     const struct ah_cpu_call *call = looking->bound->call;
     int64_t size = call->as.cache.size, keys = call->as.cache.keys;
-    float scale = 1.0F / sqrtf((float)size), most = seen->most;
+    float scale = ah__attention_scale(&call->call->attr, size), most = seen->most;
     for (int i = 0; i < count; i++) {
         const float *k = floats(looking->bound, 0, looking->at + (from + i) * 2 * keys, size, looking->room);
         seen->score[i] = dot(looking->q, k, size) * scale;

@@ -28,6 +28,22 @@ static void elementwise_prepare(struct ah_cpu_call *call)
     const struct ah_cpu_operator ah__cpu_##name = {name##_prepare, unary_run};                                         \
     const struct ah_cpu_operator ah__cpu_##name##_bwd = {name##_bwd_prepare, unary_bwd_run};
 
+#define GATED(name)                                                                                                    \
+    static int name##_prepare(struct ah_cpu_call *call)                                                                \
+    {                                                                                                                  \
+        elementwise_prepare(call);                                                                                     \
+        call->as.gated = call->kernels->name;                                                                          \
+        return AH_OK;                                                                                                  \
+    }                                                                                                                  \
+    static int name##_bwd_prepare(struct ah_cpu_call *call)                                                            \
+    {                                                                                                                  \
+        elementwise_prepare(call);                                                                                     \
+        call->as.gated_bwd = call->kernels->name##_bwd;                                                                \
+        return AH_OK;                                                                                                  \
+    }                                                                                                                  \
+    const struct ah_cpu_operator ah__cpu_##name = {name##_prepare, gated_run};                                         \
+    const struct ah_cpu_operator ah__cpu_##name##_bwd = {name##_bwd_prepare, gated_bwd_run};
+
 static void unary_piece(void *context, int index, int worker)
 {
     (void)worker;
@@ -60,21 +76,29 @@ static void copy_piece(void *context, int index, int worker)
     memcpy(ah__out_at(b, 0, at), ah__in_at(b, 0, at), (size_t)(n * ah__dtype_bytes(b->call->dtype)));
 }
 
-static void silu_mul_piece(void *context, int index, int worker)
+static void gated_piece(void *context, int index, int worker)
 {
     (void)worker;
     const struct ah_bound *b = context;
     int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    b->call->kernels->silu_mul(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), n);
+    b->call->as.gated(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), n);
 }
 
-static void silu_mul_bwd_piece(void *context, int index, int worker)
+static void gated_bwd_piece(void *context, int index, int worker)
 {
     (void)worker;
     const struct ah_bound *b = context;
     int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    b->call->kernels->silu_mul_bwd(ah__out_at(b, 0, at), ah__out_at(b, 1, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at),
-                                   ah__in_at(b, 2, at), n);
+    b->call->as.gated_bwd(ah__out_at(b, 0, at), ah__out_at(b, 1, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at),
+                          ah__in_at(b, 2, at), n);
+}
+
+static void scale_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
+    b->call->kernels->scale(ah__out_at(b, 0, at), ah__in_at(b, 0, at), n, b->call->call->attr.scale);
 }
 
 static int run_pieces(const struct ah_bound *bound, void (*piece)(void *context, int index, int worker))
@@ -104,14 +128,19 @@ static int copy_run(const struct ah_bound *bound)
     return run_pieces(bound, copy_piece);
 }
 
-static int silu_mul_run(const struct ah_bound *bound)
+static int gated_run(const struct ah_bound *bound)
 {
-    return run_pieces(bound, silu_mul_piece);
+    return run_pieces(bound, gated_piece);
 }
 
-static int silu_mul_bwd_run(const struct ah_bound *bound)
+static int gated_bwd_run(const struct ah_bound *bound)
 {
-    return run_pieces(bound, silu_mul_bwd_piece);
+    return run_pieces(bound, gated_bwd_piece);
+}
+
+static int scale_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, scale_piece);
 }
 
 static int plain_prepare(struct ah_cpu_call *call)
@@ -123,8 +152,9 @@ static int plain_prepare(struct ah_cpu_call *call)
 UNARY(gelu)
 UNARY(gelu_erf)
 UNARY(relu)
-const struct ah_cpu_operator ah__cpu_silu_mul = {plain_prepare, silu_mul_run};
-const struct ah_cpu_operator ah__cpu_silu_mul_bwd = {plain_prepare, silu_mul_bwd_run};
+GATED(silu_mul)
+GATED(gelu_mul)
+const struct ah_cpu_operator ah__cpu_scale = {plain_prepare, scale_run};
 const struct ah_cpu_operator ah__cpu_add = {plain_prepare, add_run};
 const struct ah_cpu_operator ah__cpu_copy = {plain_prepare, copy_run};
 

@@ -138,6 +138,34 @@ static AH_TARGET void silu_mul_bwd(void *to_gate, void *to_up, const void *gradi
     }
 }
 
+static AH_TARGET void gelu_mul(void *to, const void *gates, const void *ups, int64_t n)
+{
+    const element *gate = gates, *up = ups;
+    element *y = to;
+    for (int64_t i = 0; i < n; i += LANES)
+        e_store_most(y + i, v_mul(gelu_of(e_load_most(gate + i, n - i)), e_load_most(up + i, n - i)), n - i);
+}
+
+static AH_TARGET void gelu_mul_bwd(void *to_gate, void *to_up, const void *gradient, const void *gates, const void *ups,
+                                   int64_t n)
+{
+    const element *dy = gradient, *gate = gates, *up = ups;
+    element *dgate = to_gate, *dup = to_up;
+    for (int64_t i = 0; i < n; i += LANES) {
+        v16 g = e_load_most(gate + i, n - i), d = e_load_most(dy + i, n - i);
+        e_store_most(dgate + i, v_mul(v_mul(d, e_load_most(up + i, n - i)), gelu_slope(g)), n - i);
+        e_store_most(dup + i, v_mul(d, gelu_of(g)), n - i);
+    }
+}
+
+static AH_TARGET void scale(void *to, const void *from, int64_t n, float factor)
+{
+    const element *x = from;
+    element *y = to;
+    for (int64_t i = 0; i < n; i += LANES)
+        e_store_most(y + i, v_mul(e_load_most(x + i, n - i), v_set(factor)), n - i);
+}
+
 static AH_TARGET void rotary(void *over, const float *cosine, const float *sine, int heads, int64_t stride,
                              int64_t half)
 {
@@ -229,7 +257,8 @@ static AH_TARGET double cross_entropy(void *to, const void *from, int64_t cols, 
     {                                                                                                                  \
         .exp = exp_array, .gelu = gelu, .gelu_bwd = gelu_bwd, .gelu_erf = gelu_erf, .gelu_erf_bwd = gelu_erf_bwd,      \
         .relu = relu, .relu_bwd = relu_bwd, .add = add, .add_to = add_to, .silu_mul = silu_mul,                        \
-        .silu_mul_bwd = silu_mul_bwd, .rotary = rotary, .layernorm = layernorm, .layernorm_bwd = layernorm_bwd,        \
-        .rmsnorm = rmsnorm, .rmsnorm_bwd = rmsnorm_bwd, .strip = strip, .cross_entropy = cross_entropy,                \
-        .attention = attention, .attention_bwd = attention_bwd,                                                        \
+        .silu_mul_bwd = silu_mul_bwd, .gelu_mul = gelu_mul, .gelu_mul_bwd = gelu_mul_bwd, .scale = scale,              \
+        .rotary = rotary, .layernorm = layernorm, .layernorm_bwd = layernorm_bwd, .rmsnorm = rmsnorm,                  \
+        .rmsnorm_bwd = rmsnorm_bwd, .strip = strip, .cross_entropy = cross_entropy, .attention = attention,            \
+        .attention_bwd = attention_bwd,                                                                                \
     }

@@ -122,7 +122,8 @@ static void rmsnorm_piece(void *context, int index, int worker)
     const struct ah_cpu_call *call = b->call;
     int64_t row = index * call->pieces.size, at = row * call->cols;
     call->kernels->rmsnorm(ah__out_at(b, 0, at), (float *)b->out[1] + row, ah__in_at(b, 0, at), b->in[1],
-                           ah__pieces_length(&call->pieces, index), call->cols, call->call->attr.eps);
+                           ah__pieces_length(&call->pieces, index), call->cols, call->call->attr.eps,
+                           call->call->attr.offset);
 }
 
 static int rmsnorm_run(const struct ah_bound *bound)
@@ -151,7 +152,7 @@ static void rmsnorm_bwd_piece(void *context, int index, int worker)
     int64_t row = index * call->pieces.size, at = row * call->cols;
     call->kernels->rmsnorm_bwd(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), b->in[2],
                                (const float *)b->in[3] + row, ah__pieces_length(&call->pieces, index), call->cols,
-                               call->adds[0]);
+                               call->call->attr.offset, call->adds[0]);
 }
 
 static int rmsnorm_bwd_run(const struct ah_bound *bound)

@@ -44,16 +44,17 @@ static AH_TARGET float row_deviation(const element *x, int64_t n, float mean)
 }
 
 static AH_TARGET void rmsnorm(void *to, float *rstd, const void *from, const void *weights, int64_t rows, int64_t cols,
-                              float eps)
+                              float eps, float offset)
 {
     const element *x = from, *weight = weights;
     element *y = to;
+    v16 more = v_set(offset);
     for (int64_t row = 0; row < rows; row++, x += cols, y += cols) {
         rstd[row] = 1.0F / sqrtf(row_deviation(x, cols, 0.0F) / (float)cols + eps);
         v16 scale = v_set(rstd[row]);
         for (int64_t i = 0; i < cols; i += LANES) {
             v16 normal = v_mul(e_load_most(x + i, cols - i), scale);
-            e_store_most(y + i, v_mul(normal, e_load_most(weight + i, cols - i)), cols - i);
+            e_store_most(y + i, v_mul(normal, v_add(e_load_most(weight + i, cols - i), more)), cols - i);
         }
     }
 }
@@ -122,27 +123,27 @@ static AH_TARGET void layernorm_bwd(void *to, const void *dy, const void *x, con
                           cols, accumulate);
 }
 
-/* With g = dy * weight and n = x * rstd: dx = rstd * (g - n * mean(g n)). */
+/* With g = dy * (weight + offset) and n = x * rstd: dx = rstd * (g - n * mean(g n)). */
 static AH_TARGET void rmsnorm_bwd_row(element *dx, const element *dy, const element *x, const element *weight,
-                                      float rstd, int64_t cols, bool accumulate)
+                                      float rstd, float offset, int64_t cols, bool accumulate)
 {
-    v16 sum[SUMS], scale = v_set(rstd);
+    v16 sum[SUMS], scale = v_set(rstd), more = v_set(offset);
     for (int u = 0; u < SUMS; u++)
         sum[u] = v_set(0.0F);
     int64_t i = 0;
     for (; i + SUMS * LANES <= cols; i += SUMS * LANES)
 #pragma GCC unroll 4
         for (int u = 0; u < SUMS; u++) {
-            v16 g = v_mul(e_load(dy + i + u * LANES), e_load(weight + i + u * LANES));
+            v16 g = v_mul(e_load(dy + i + u * LANES), v_add(e_load(weight + i + u * LANES), more));
             sum[u] = v_fma(g, v_mul(e_load(x + i + u * LANES), scale), sum[u]);
         }
     for (; i < cols; i += LANES) {
-        v16 g = v_mul(e_load_most(dy + i, cols - i), e_load_most(weight + i, cols - i));
+        v16 g = v_mul(e_load_most(dy + i, cols - i), v_add(e_load_most(weight + i, cols - i), more));
         sum[0] = v_fma(g, v_mul(e_load_most(x + i, cols - i), scale), sum[0]);
     }
     v16 mean = v_set(-sums_total(sum) / (float)cols);
     for (i = 0; i < cols; i += LANES) {
-        v16 g = v_mul(e_load_most(dy + i, cols - i), e_load_most(weight + i, cols - i));
+        v16 g = v_mul(e_load_most(dy + i, cols - i), v_add(e_load_most(weight + i, cols - i), more));
         v16 normal = v_mul(e_load_most(x + i, cols - i), scale);
         v16 before = accumulate ? e_load_most(dx + i, cols - i) : v_set(0.0F);
         e_store_most(dx + i, v_fma(v_fma(normal, mean, g), scale, before), cols - i);
@@ -150,12 +151,12 @@ static AH_TARGET void rmsnorm_bwd_row(element *dx, const element *dy, const elem
 }
 
 static AH_TARGET void rmsnorm_bwd(void *to, const void *dy, const void *x, const void *weight, const float *rstd,
-                                  int64_t rows, int64_t cols, bool accumulate)
+                                  int64_t rows, int64_t cols, float offset, bool accumulate)
 {
     const element *gradient = dy, *input = x;
     element *dx = to;
     for (int64_t row = 0; row < rows; row++)
-        rmsnorm_bwd_row(dx + row * cols, gradient + row * cols, input + row * cols, weight, rstd[row], cols,
+        rmsnorm_bwd_row(dx + row * cols, gradient + row * cols, input + row * cols, weight, rstd[row], offset, cols,
                         accumulate);
 }
 

@@ -37,10 +37,10 @@ cudaError_t ah__cuda_rank_sum_doubles_enqueue(cudaStream_t stream, const struct 
 
 /* ---- kernels_elementwise.cu */
 
-/* gelu, gelu_erf, relu, silu_mul, their gradients and add: operands as in the operator's row, n elements each, in
- * place where the row says so. cudaErrorNotSupported for other operators. */
+/* gelu, gelu_erf, relu, silu_mul, gelu_mul, their gradients, add and scale, by `factor`: operands as in the operator's
+ * row, n elements each, in place where the row says so. cudaErrorNotSupported for other operators. */
 cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
-                                         const void *const *in, int64_t n);
+                                         const void *const *in, int64_t n, float factor);
 
 /* ---- kernels_embedding.cu: ids need 4-byte alignment only. A row of the table for an id that is not below
  * `vocabulary` is not read: its token becomes NaN, and so does the loss. */
@@ -82,7 +82,7 @@ struct ah_cuda_norm {
     const void *weight; /* [cols] */
     const void *bias;   /* [cols] or null */
     int64_t rows, cols;
-    float eps;
+    float eps, offset; /* added to the mean square; to the weight */
 };
 cudaError_t ah__cuda_norm_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_norm *job);
 
@@ -92,6 +92,7 @@ struct ah_cuda_norm_bwd {
     const void *dy, *x, *weight;
     const float *mean, *rstd; /* mean null: root mean square */
     int64_t rows, cols;
+    float offset; /* of the weight */
     bool add_x, add_weight, add_bias;
     float *partials;
 };

@@ -113,6 +113,36 @@ struct silu_mul_bwd {
     }
 };
 
+struct gelu_mul {
+    enum { IN = 2, OUT = 1 };
+    static __device__ void at(float *y, const float *in)
+    {
+        gelu::at(y, in);
+        y[0] *= in[1];
+    }
+};
+
+/* (dy, gate, up) */
+struct gelu_mul_bwd {
+    enum { IN = 3, OUT = 2 };
+    static __device__ void at(float *out, const float *in)
+    {
+        const float with_up[2] = {in[0] * in[2], in[1]};
+        gelu_bwd::at(&out[0], with_up);
+        gelu::at(&out[1], &in[1]);
+        out[1] *= in[0];
+    }
+};
+
+struct scale {
+    enum { IN = 1, OUT = 1 };
+    float factor;
+    __device__ void at(float *y, const float *in) const
+    {
+        y[0] = in[0] * factor;
+    }
+};
+
 struct sum {
     enum { IN = 2, OUT = 1 };
     static __device__ void at(float *y, const float *in)
@@ -124,7 +154,7 @@ struct sum {
 /* ---- over arrays ------------------------------------------------------------------------------------------------- */
 
 template <typename E, int N, typename F>
-static __device__ void pack_apply(pack<E, N> to[F::OUT], const pack<E, N> from[F::IN])
+static __device__ void pack_apply(pack<E, N> to[F::OUT], const pack<E, N> from[F::IN], const F &f)
 {
 #pragma unroll
     for (int u = 0; u < N; u++) {
@@ -132,7 +162,7 @@ static __device__ void pack_apply(pack<E, N> to[F::OUT], const pack<E, N> from[F
 #pragma unroll
         for (int i = 0; i < F::IN; i++)
             in[i] = wide(from[i].lane[u]);
-        F::at(out, in);
+        f.at(out, in);
 #pragma unroll
         for (int i = 0; i < F::OUT; i++)
             put(&to[i].lane[u], out[i]);
@@ -141,7 +171,7 @@ static __device__ void pack_apply(pack<E, N> to[F::OUT], const pack<E, N> from[F
 
 /* Packs `at`, `at` + THREADS, ... of one thread. */
 template <typename E, int N, typename F, int COUNT>
-static __device__ void packs_apply(const struct places &p, int64_t at)
+static __device__ void packs_apply(const struct places &p, int64_t at, const F &f)
 {
     pack<E, N> in[COUNT][F::IN], out[F::OUT];
 #pragma unroll
@@ -151,38 +181,39 @@ static __device__ void packs_apply(const struct places &p, int64_t at)
             in[j][i] = pack_load<E, N>((const E *)p.in[i] + (at + j * THREADS) * N);
 #pragma unroll
     for (int j = 0; j < COUNT; j++) {
-        pack_apply<E, N, F>(out, in[j]);
+        pack_apply<E, N, F>(out, in[j], f);
 #pragma unroll
         for (int i = 0; i < F::OUT; i++)
             pack_store<E, N>((E *)p.out[i] + (at + j * THREADS) * N, out[i]);
     }
 }
 
-template <typename E, typename F> static __global__ void __launch_bounds__(THREADS) elementwise(struct places p)
+template <typename E, typename F> static __global__ void __launch_bounds__(THREADS) elementwise(struct places p, F f)
 {
     constexpr int N = lanes16<E>;
     int64_t packs = p.n / N, at = (int64_t)blockIdx.x * (PACKS * THREADS) + threadIdx.x;
     if (at + (PACKS - 1) * THREADS < packs)
-        packs_apply<E, N, F, PACKS>(p, at);
+        packs_apply<E, N, F, PACKS>(p, at, f);
     else
         for (; at < packs; at += THREADS)
-            packs_apply<E, N, F, 1>(p, at);
+            packs_apply<E, N, F, 1>(p, at, f);
     /* What is left of less than a pack. */
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % N)
-        packs_apply<E, 1, F, 1>(p, packs * N + threadIdx.x);
+        packs_apply<E, 1, F, 1>(p, packs * N + threadIdx.x, f);
 }
 
-template <typename F> static cudaError_t apply(cudaStream_t stream, enum ah_dtype dtype, const struct places *p)
+template <typename F>
+static cudaError_t apply(cudaStream_t stream, enum ah_dtype dtype, const struct places *p, F f = F())
 {
     if (dtype == AH_BF16)
         return launch(elementwise<__nv_bfloat16, F>, dim3(blocks_for(p->n, PACKS * THREADS * lanes16<__nv_bfloat16>)),
-                      dim3(THREADS), 0, stream, *p);
+                      dim3(THREADS), 0, stream, *p, f);
     return launch(elementwise<float, F>, dim3(blocks_for(p->n, PACKS * THREADS * lanes16<float>)), dim3(THREADS), 0,
-                  stream, *p);
+                  stream, *p, f);
 }
 
 cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
-                                         const void *const *in, int64_t n)
+                                         const void *const *in, int64_t n, float factor)
 {
     struct places p = {{out[0], out[1]}, {in[0], in[1], in[2]}, n};
     switch ((int)op) {
@@ -202,6 +233,12 @@ cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enu
         return apply<silu_mul>(stream, dtype, &p);
     case AH_OP_SILU_MUL_BWD:
         return apply<silu_mul_bwd>(stream, dtype, &p);
+    case AH_OP_GELU_MUL:
+        return apply<gelu_mul>(stream, dtype, &p);
+    case AH_OP_GELU_MUL_BWD:
+        return apply<gelu_mul_bwd>(stream, dtype, &p);
+    case AH_OP_SCALE:
+        return apply(stream, dtype, &p, scale{factor});
     case AH_OP_ADD:
         return apply<sum>(stream, dtype, &p);
     default:

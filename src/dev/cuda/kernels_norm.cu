@@ -88,7 +88,7 @@ static __device__ void row_write(const struct ah_cuda_norm &job, const pack<E, N
 #pragma unroll
         for (int u = 0; u < N; u++) {
             float normal = (wide(row[g].lane[u]) - centre) * scale;
-            put(&y.lane[u], fmaf(normal, wide(weight.lane[u]), wide(bias.lane[u])));
+            put(&y.lane[u], fmaf(normal, wide(weight.lane[u]) + job.offset, wide(bias.lane[u])));
         }
         pack_store<E, N>((E *)job.y + at + col, y);
     }
@@ -142,16 +142,16 @@ cudaError_t ah__cuda_norm_enqueue(cudaStream_t stream, enum ah_dtype dtype, cons
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-/* With g = dy * weight and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)); without mean() the same
+/* With g = dy * (weight + offset) and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)); without mean() the same
  * but for mean(g). */
 struct row {
     int64_t at, cols; /* none, 0 columns, beyond the block's rows */
-    float centre, scale;
+    float centre, scale, offset;
 };
 
 static __device__ inline struct row row_at(const struct ah_cuda_norm_bwd &job, int64_t index, int64_t end)
 {
-    struct row r = {index * job.cols, job.cols, 0, 0};
+    struct row r = {index * job.cols, job.cols, 0, 0, job.offset};
     if (index >= end) {
         r.at = r.cols = 0;
         return r;
@@ -176,7 +176,7 @@ static __device__ struct twin row_sums(struct gradients<E, N, PACKS> *s, const s
 #pragma unroll
         for (int u = 0; u < N; u++) {
             float dy = wide(s->dy[g].lane[u]), normal = (wide(s->x[g].lane[u]) - r->centre) * r->scale;
-            float slope = dy * wide(s->weight[g].lane[u]);
+            float slope = dy * (wide(s->weight[g].lane[u]) + r->offset);
             sum.a += slope;
             sum.b = fmaf(slope, normal, sum.b);
             s->dweight[g * N + u] = fmaf(dy, normal, s->dweight[g * N + u]);
@@ -201,7 +201,7 @@ static __device__ void row_gradient(const struct ah_cuda_norm_bwd &job, const st
 #pragma unroll
         for (int u = 0; u < N; u++) {
             float normal = (wide(s->x[g].lane[u]) - r->centre) * r->scale;
-            float slope = wide(s->dy[g].lane[u]) * wide(s->weight[g].lane[u]) - mean_g;
+            float slope = wide(s->dy[g].lane[u]) * (wide(s->weight[g].lane[u]) + r->offset) - mean_g;
             put(&dx.lane[u], fmaf(fmaf(normal, -mean_gn, slope), r->scale, wide(dx.lane[u])));
         }
         pack_store<E, N>(to, dx);
@@ -325,7 +325,7 @@ static __device__ inline struct twin pack_sums(const struct ah_cuda_norm_bwd &jo
     pack<E, N> weight = col < r->cols ? pack_load<E, N>((const E *)job.weight + col) : pack_zero<E, N>();
 #pragma unroll
     for (int u = 0; u < N; u++) {
-        float slope = wide(dy.lane[u]) * wide(weight.lane[u]);
+        float slope = wide(dy.lane[u]) * (wide(weight.lane[u]) + r->offset);
         sum.a += slope;
         sum.b = fmaf(slope, (wide(x.lane[u]) - r->centre) * r->scale, sum.b);
     }
@@ -346,7 +346,7 @@ static __device__ inline void pack_gradient(const struct ah_cuda_norm_bwd &job, 
 #pragma unroll
     for (int u = 0; u < N; u++) {
         float normal = (wide(x.lane[u]) - r->centre) * r->scale;
-        float slope = wide(dy.lane[u]) * wide(weight.lane[u]) - means.a;
+        float slope = wide(dy.lane[u]) * (wide(weight.lane[u]) + r->offset) - means.a;
         put(&dx.lane[u], fmaf(fmaf(normal, -means.b, slope), r->scale, wide(dx.lane[u])));
     }
     pack_store<E, N>(to, dx);

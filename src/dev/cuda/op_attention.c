@@ -3,8 +3,8 @@
  * settled when a program is made ready. */
 #include "dev/cuda/attention_cudnn.h"
 #include "dev/cuda/program.h"
+#include "op/attention.h"
 
-#include <math.h>
 #include <string.h>
 
 /* A call made ready. */
@@ -79,7 +79,7 @@ static int geometry(struct ah_cuda_attention *job, const struct ah_cuda_call *ca
     job->add_q = call->adds[0];
     job->add_k = call->adds[packed ? 0 : 1];
     job->add_v = call->adds[packed ? 0 : 2];
-    job->scale = 1.0F / sqrtf((float)job->head_size);
+    job->scale = ah__attention_scale(&call->call->attr, job->head_size);
     return AH_OK;
 }
 

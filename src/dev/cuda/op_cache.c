@@ -2,8 +2,7 @@
 #include "dev/cuda/attention.h"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
-
-#include <math.h>
+#include "op/attention.h"
 
 static int nothing_prepare(struct ah_cuda_call *call)
 {
@@ -70,7 +69,7 @@ static int attention_cached_enqueue(const struct ah_cuda_bound *bound)
                                 .heads = heads,
                                 .size = size,
                                 .group = heads / call->attr.kv_heads,
-                                .scale = 1.0F / sqrtf((float)size)};
+                                .scale = ah__attention_scale(&call->attr, size)};
     AH_CUDA_TRY(ah__cuda_attention_cached_enqueue(bound->stream, bound->call->dtype, &job));
     return AH_OK;
 }

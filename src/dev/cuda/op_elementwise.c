@@ -12,7 +12,7 @@ static int elementwise_enqueue(const struct ah_cuda_bound *bound)
 {
     const struct ah_cuda_call *call = bound->call;
     AH_CUDA_TRY(ah__cuda_elementwise_enqueue(bound->stream, call->call->op, call->dtype, bound->out, bound->in,
-                                             ah__shape_count(&call->call->in[0].meta.shape)));
+                                             ah__shape_count(&call->call->in[0].meta.shape), call->call->attr.scale));
     return AH_OK;
 }
 
@@ -24,6 +24,9 @@ const struct ah_cuda_operator ah__cuda_relu = {nothing_prepare, elementwise_enqu
 const struct ah_cuda_operator ah__cuda_relu_bwd = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_silu_mul = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_silu_mul_bwd = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_gelu_mul = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_gelu_mul_bwd = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_scale = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_add = {nothing_prepare, elementwise_enqueue};
 
 static int copy_enqueue(const struct ah_cuda_bound *bound)

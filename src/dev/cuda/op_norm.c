@@ -40,7 +40,8 @@ static struct ah_cuda_norm norm_of(const struct ah_cuda_bound *bound)
                                  .weight = bound->in[1],
                                  .rows = ah__shape_count(x) / cols_of(call),
                                  .cols = cols_of(call),
-                                 .eps = call->attr.eps};
+                                 .eps = call->attr.eps,
+                                 .offset = call->attr.offset};
 }
 
 static int layernorm_enqueue(const struct ah_cuda_bound *bound)
@@ -85,6 +86,7 @@ static struct ah_cuda_norm_bwd norm_bwd_of(const struct ah_cuda_bound *bound)
                                      .weight = bound->in[2],
                                      .rows = ah__shape_count(&call->in[0].meta.shape) / cols,
                                      .cols = cols,
+                                     .offset = call->attr.offset,
                                      .add_x = bound->call->adds[0],
                                      .add_weight = bound->call->adds[1],
                                      .partials = (float *)bound->workspace};

@@ -60,7 +60,7 @@ static inline void reference_rmsnorm(const struct reference *r)
             square += x[i] * x[i] / (double)cols;
         r->out[1][row] = 1 / sqrt(square + (double)r->call->attr.eps);
         for (int64_t i = 0; i < cols; i++)
-            r->out[0][row * cols + i] = x[i] * r->out[1][row] * r->in[1][i];
+            r->out[0][row * cols + i] = x[i] * r->out[1][row] * (r->in[1][i] + (double)r->call->attr.offset);
     }
 }
 
@@ -113,16 +113,21 @@ static inline void reference_linear(const struct reference *r)
         }
 }
 
+static inline double reference_scale_of(const struct ah_attr *attr, int64_t size)
+{
+    return attr->scale > 0 ? (double)attr->scale : 1 / sqrt((double)size);
+}
+
 /* One query of one head: q, and the keys and values of positions from..at. */
 static inline double reference_attend(double *y, const double *q, const double *key, const double *value,
-                                      int64_t stride, int64_t from, int64_t at, int64_t size)
+                                      int64_t stride, int64_t from, int64_t at, int64_t size, double scale)
 {
     double most = -INFINITY, total = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int64_t t = from; t <= at; t++) {
             double score = 0;
             for (int64_t c = 0; c < size; c++)
-                score += q[c] * key[t * stride + c] / sqrt((double)size);
+                score += q[c] * key[t * stride + c] * scale;
             if (pass == 0) {
                 most = fmax(most, score);
                 continue;
@@ -155,9 +160,10 @@ static inline void reference_attention(const struct reference *r)
         bool by_head = r->call->attr.by_head;
         int64_t part = by_head ? size : channels;
         const double *start = r->in[0] + batch * seq * stride + head * size * (by_head ? 3 : 1);
-        r->out[1][i] = reference_attend(
-            r->out[0] + (batch * seq + t) * channels + head * size, start + t * stride, start + part, start + 2 * part,
-            stride, reference_first(&r->call->attr, r->in[1] ? r->in[1] + batch * seq : NULL, t), t, size);
+        r->out[1][i] = reference_attend(r->out[0] + (batch * seq + t) * channels + head * size, start + t * stride,
+                                        start + part, start + 2 * part, stride,
+                                        reference_first(&r->call->attr, r->in[1] ? r->in[1] + batch * seq : NULL, t), t,
+                                        size, reference_scale_of(&r->call->attr, size));
     }
 }
 
@@ -169,9 +175,9 @@ static inline void reference_attention_qkv(const struct reference *r)
     for (int64_t i = 0; i < q->dim[0] * heads * seq; i++) {
         int64_t batch = i / seq / heads, head = i / seq % heads, t = i % seq;
         int64_t at = (batch * seq + t) * channels + head * size, shared = batch * seq * stride + head / group * size;
-        r->out[1][i] =
-            reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride,
-                             reference_first(&r->call->attr, r->in[3] ? r->in[3] + batch * seq : NULL, t), t, size);
+        r->out[1][i] = reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride,
+                                        reference_first(&r->call->attr, r->in[3] ? r->in[3] + batch * seq : NULL, t), t,
+                                        size, reference_scale_of(&r->call->attr, size));
     }
 }
 
@@ -211,7 +217,8 @@ static inline void reference_attention_cached(const struct reference *r)
         const double *kept = r->in[0] + token / y->dim[1] * cache->dim[1] * 2 * keys + head / group * size;
         const double *q = r->in[1] + token * stride + head * size * (r->call->attr.by_head ? 3 : 1);
         reference_attend(r->out[0] + i * size, q, kept, kept + keys, 2 * keys,
-                         reference_first(&r->call->attr, NULL, position), position, size);
+                         reference_first(&r->call->attr, NULL, position), position, size,
+                         reference_scale_of(&r->call->attr, size));
     }
 }
 
@@ -239,6 +246,19 @@ static inline void reference_silu_mul(const struct reference *r)
 {
     for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
         r->out[0][i] = r->in[0][i] / (1 + exp(-r->in[0][i])) * r->in[1][i];
+}
+
+static inline void reference_gelu_mul(const struct reference *r)
+{
+    reference_gelu(r);
+    for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
+        r->out[0][i] *= r->in[1][i];
+}
+
+static inline void reference_scale(const struct reference *r)
+{
+    for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
+        r->out[0][i] = r->in[0][i] * (double)r->call->attr.scale;
 }
 
 static inline void reference_add(const struct reference *r)
@@ -325,6 +345,8 @@ static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_RMSNORM] = reference_rmsnorm,
     [AH_OP_ROTARY] = reference_rotary,
     [AH_OP_SILU_MUL] = reference_silu_mul,
+    [AH_OP_GELU_MUL] = reference_gelu_mul,
+    [AH_OP_SCALE] = reference_scale,
     [AH_OP_ATTENTION_QKV] = reference_attention_qkv,
     [AH_OP_CACHE_WRITE] = reference_cache_write,
     [AH_OP_ATTENTION_CACHED] = reference_attention_cached,

@@ -4,7 +4,7 @@
 
 int ah__config_word(const char **out, const struct ah_json *json, const char *key, const char *const *words)
 {
-    char expected[256] = "";
+    char expected[512] = "";
     AH_TRY(ah__json_string(out, json, key));
     for (size_t i = 0; words[i]; i++) {
         if (strcmp(*out, words[i]) == 0)

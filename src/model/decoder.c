@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/parts.h"
 
 static const char *const attention_dropout[] = {"attention_dropout", NULL};
 enum { SIZES = 6 };
@@ -68,6 +67,7 @@ int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
     const char *word;
     decoder->eps = decoder->eps > 0 ? decoder->eps : 1e-6;
     decoder->std = 0.02;
+    decoder->embedding_scale = decoder->residual_scale = decoder->logit_scale = 1;
     sizes_of(sizes, decoder);
     AH_TRY(ah__config_sizes(json, sizes, SIZES));
     AH_TRY(parse_heads(decoder, json));
@@ -174,104 +174,4 @@ int ah__decoder_new(void **out, const struct ah_decoder *decoder)
     *copy = *decoder;
     *out = copy;
     return AH_OK;
-}
-
-/* ---- recording --------------------------------------------------------------------------------------------------- */
-
-static struct ah_tensor linear(struct ah_graph *graph, const struct ah_decoder *decoder, const char *name,
-                               struct ah_tensor x, int64_t in, int64_t out, bool bias)
-{
-    return ah__part_linear(graph, name, x,
-                           &(struct ah_part_linear){.in = in, .out = out, .std = decoder->std, .bias = bias});
-}
-
-/* Queries or keys as the product gives them: of each head one vector, at the length and angle in which they meet. */
-static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *decoder, const char *norm,
-                              struct ah_tensor x, int64_t count)
-{
-    if (decoder->qk_norm)
-        x = ah__part_rmsnorm(graph, norm, x, decoder->head_dim, decoder->eps);
-    return ah__rope_record(graph, x, count, decoder->rotary_dims, &decoder->rope, false);
-}
-
-/* The next rows of a weight that several products share. */
-static struct ah_tensor product_with(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, int64_t rows)
-{
-    return ah_graph_linear(graph, x, ah_graph_param_rows(graph, weight, rows), (struct ah_tensor){-1}, true);
-}
-
-/* Queries, keys and values of x. */
-static void qkv(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x, struct ah_tensor out[3])
-{
-    static const char *const names[] = {"q_proj", "k_proj", "v_proj"};
-    int64_t hidden = decoder->hidden_size, keys = decoder->kv_heads * decoder->head_dim;
-    const int64_t width[] = {decoder->heads * decoder->head_dim, keys, keys};
-    struct ah_tensor whole = {-1};
-    if (decoder->fused)
-        whole = ah__part_table(graph, "qkv_proj", width[0] + 2 * keys, hidden, decoder->std);
-    for (int i = 0; i < 3; i++)
-        out[i] = decoder->fused ? product_with(graph, x, whole, width[i])
-                                : linear(graph, decoder, names[i], x, hidden, width[i], decoder->qkv_bias);
-}
-
-static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
-{
-    struct ah_attention_options options = {.window = (int)decoder->window};
-    struct ah_tensor part[3];
-    ah_graph_scope_push(graph, "self_attn");
-    qkv(graph, decoder, x, part);
-    part[0] = heads(graph, decoder, "q_norm", part[0], decoder->heads);
-    part[1] = heads(graph, decoder, "k_norm", part[1], decoder->kv_heads);
-    x = ah_graph_attention_qkv(graph, part[0], part[1], part[2], (int)decoder->heads, (int)decoder->kv_heads, &options);
-    x = linear(graph, decoder, "o_proj", x, decoder->heads * decoder->head_dim, decoder->hidden_size,
-               decoder->out_bias);
-    ah_graph_scope_pop(graph);
-    return x;
-}
-
-static struct ah_tensor feed_forward(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
-{
-    int64_t hidden = decoder->hidden_size, inner = decoder->intermediate_size;
-    bool bias = decoder->mlp_bias;
-    struct ah_tensor gate, up;
-    ah_graph_scope_push(graph, "mlp");
-    if (decoder->fused) {
-        struct ah_tensor whole = ah__part_table(graph, "gate_up_proj", 2 * inner, hidden, decoder->std);
-        gate = product_with(graph, x, whole, inner);
-        up = product_with(graph, x, whole, inner);
-    } else {
-        gate = linear(graph, decoder, "gate_proj", x, hidden, inner, bias);
-        up = linear(graph, decoder, "up_proj", x, hidden, inner, bias);
-    }
-    x = linear(graph, decoder, "down_proj", ah_graph_silu_mul(graph, gate, up), inner, hidden, bias);
-    ah_graph_scope_pop(graph);
-    return x;
-}
-
-/* The residual stream is added onto the projection's result, so that the block's input stays whole for backward. */
-static struct ah_tensor block(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
-{
-    int64_t hidden = decoder->hidden_size;
-    struct ah_tensor y = ah__part_rmsnorm(graph, "input_layernorm", x, hidden, decoder->eps);
-    x = ah_graph_add_inplace(graph, attention(graph, decoder, y), x);
-    y = ah__part_rmsnorm(graph, "post_attention_layernorm", x, hidden, decoder->eps);
-    return ah_graph_add_inplace(graph, feed_forward(graph, decoder, y), x);
-}
-
-int ah__decoder_record(struct ah_graph *graph, int64_t batch, int64_t seq, void *context)
-{
-    const struct ah_decoder *decoder = context;
-    int64_t vocab = decoder->vocab_size, hidden = decoder->hidden_size;
-    struct ah_tensor tokens = ah_graph_tokens(graph, batch, seq), targets = ah_graph_targets(graph, batch, seq);
-    struct ah_tensor table = ah__part_table(graph, "model.embed_tokens", vocab, hidden, decoder->std), head = table;
-    struct ah_tensor x = ah_graph_embedding(graph, table, tokens);
-    for (int64_t i = 0; i < decoder->layers; i++) {
-        ah_graph_scope_push(graph, "model.layers.%lld", (long long)i);
-        x = block(graph, decoder, x);
-        ah_graph_scope_pop(graph);
-    }
-    x = ah__part_rmsnorm(graph, "model.norm", x, hidden, decoder->eps);
-    if (!decoder->tied)
-        head = ah__part_table(graph, "lm_head", vocab, hidden, decoder->std);
-    return ah_graph_finish(graph, ah_graph_linear_cross_entropy(graph, x, head, targets));
 }

@@ -7,6 +7,11 @@
 #include "model/config.h"
 #include "model/rope.h"
 
+/* Where a block has rmsnorm: before attention and feed-forward network, after them, or both. */
+enum ah_decoder_norms { AH_NORMS_BEFORE, AH_NORMS_AFTER, AH_NORMS_BOTH };
+/* Of which queries and keys have rmsnorm, before they rotate: of none, of each head, of all heads as one. */
+enum ah_decoder_qk_norm { AH_QK_NORM_NONE, AH_QK_NORM_HEADS, AH_QK_NORM_WHOLE };
+
 struct ah_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, positions;
     int64_t rotary_dims; /* channels of a head that rotate */
@@ -16,7 +21,11 @@ struct ah_decoder {
     bool partial; /* partial_rotary_factor is read */
     bool fused;   /* queries, keys and values are rows of one weight, qkv_proj; gate and up of gate_up_proj */
     bool qkv_bias, out_bias, mlp_bias;
-    bool qk_norm;                /* rmsnorm of each head of queries and keys, before they rotate */
+    enum ah_decoder_norms norms;
+    enum ah_decoder_qk_norm qk_norm;
+    /* What is multiplied, 1: nothing is. Embeddings; what attention and feed-forward network add; logits; queries times
+     * keys, here 0: by 1 / sqrt of a head's channels. */
+    double embedding_scale, residual_scale, logit_scale, attention_scale;
     bool tied;                   /* the head reads the embedding table */
     const char *const *dropouts; /* keys, the last null; null: attention_dropout alone */
     struct ah_config_dropout dropout;
@@ -29,8 +38,8 @@ struct ah_decoder {
         "initializer_range", "tie_word_embeddings", "attention_dropout", "rope_theta", "rope_scaling",                 \
         "rope_parameters"
 
-/* All but window, biases, qk_norm, partial, fused and dropouts, which stay what they are. head_dim and eps, when they
- * are not 0, are taken where the key is missing. */
+/* The keys above; what other keys say stays what it is, but that factors become 1. head_dim and eps, when they are not
+ * 0, are taken where the key is missing. */
 int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json);
 /* sliding_window: 4096, as transformers takes it, where the key is missing, none where it is null. */
 int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *json);

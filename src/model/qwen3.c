@@ -9,7 +9,7 @@ static int parse(void **out, const struct ah_json *json)
 {
     struct ah_decoder decoder = {0};
     decoder.head_dim = 128; /* where the key is missing */
-    decoder.qk_norm = true;
+    decoder.qk_norm = AH_QK_NORM_HEADS;
     AH_TRY(ah__decoder_parse(&decoder, json));
     AH_TRY(ah__decoder_parse_layers(&decoder, json));
     AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));

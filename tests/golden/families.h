@@ -11,9 +11,10 @@
 enum { FAMILY_MOST_FLOATS = 20000 };
 
 static const char *const family_cases[] = {
-    "gpt2-gelu",    "gpt_neox-parallel", "gpt_neox-serial", "llama-bias", "llama-gqa",
-    "mistral-wide", "mistral-window",    "opt-gelu",        "opt-relu",   "phi3-partial",
-    "phi3-window",  "qwen2-tied",        "qwen2-window",    "qwen3-bias", "qwen3-wide",
+    "gpt2-gelu",   "gpt_neox-parallel", "gpt_neox-serial", "granite-bias",   "granite-factors",
+    "llama-bias",  "llama-gqa",         "mistral-wide",    "mistral-window", "olmo2-gqa",
+    "olmo2-whole", "opt-gelu",          "opt-relu",        "phi3-partial",   "phi3-window",
+    "qwen2-tied",  "qwen2-window",      "qwen3-bias",      "qwen3-wide",
 };
 
 struct family_golden {

@@ -15,6 +15,8 @@
 #define MISTRAL "{\"model_type\":\"mistral\"," GATED
 #define QWEN2 "{\"model_type\":\"qwen2\"," GATED
 #define QWEN3 "{\"model_type\":\"qwen3\"," GATED
+#define GRANITE "{\"model_type\":\"granite\"," GATED
+#define OLMO2 "{\"model_type\":\"olmo2\"," GATED
 #define PHI3 "{\"model_type\":\"phi3\"," GATED
 #define NEOX "{\"model_type\":\"gpt_neox\"," GATED
 #define OPT "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":48"
@@ -63,6 +65,11 @@ static void wrong_configs(void **state)
         {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\"}}",
          "key 'rope_scaling.type': found 'longrope', expected 'default' or 'linear' or 'llama3'"},
         {PHI3 ",\"partial_rotary_factor\":0.4}", "key 'partial_rotary_factor': 3 of 8 channels of a head rotate"},
+        {GRANITE ",\"logits_scaling\":0}", "key 'logits_scaling': found 0"},
+        {GRANITE ",\"residual_multiplier\":-1}", "key 'residual_multiplier': found -1"},
+        {GRANITE ",\"sliding_window\":4}", "key 'sliding_window': found 4, expected null"},
+        {OLMO2 ",\"clip_qkv\":8}", "key 'clip_qkv': found 8, expected null"},
+        {OLMO2 ",\"embedding_multiplier\":12}", "key 'embedding_multiplier': found 12, expected 1"},
         {PHI3 ",\"attention_bias\":true}", "key 'attention_bias': found true, expected false"},
         {NEOX ",\"rotary_pct\":0.4}", "key 'rotary_pct': 3 of 8 channels of a head rotate, expected an even number"},
         {NEOX ",\"hidden_act\":\"silu\"}", "key 'hidden_act': found 'silu', expected 'gelu' or 'gelu_new' or 'relu'"},
@@ -125,6 +132,12 @@ static void what_means_the_same_has_one_text(void **state)
          false},
         {QWEN3 "}", QWEN3 ",\"head_dim\":128}", false},
         {QWEN3 "}", QWEN3 ",\"attention_bias\":true}", true},
+        {GRANITE "}", GRANITE ",\"attention_multiplier\":1,\"logits_scaling\":1,\"mlp_bias\":false}", false},
+        {GRANITE "}", GRANITE ",\"logits_scaling\":16}", true},
+        {GRANITE "}", GRANITE ",\"embedding_multiplier\":12}", true},
+        {GRANITE "}", GRANITE ",\"attention_multiplier\":0.5}", true},
+        {GRANITE "}", GRANITE ",\"residual_multiplier\":0.5}", true},
+        {OLMO2 "}", OLMO2 ",\"attention_bias\":false,\"rms_norm_eps\":1e-5}", false},
         {PHI3 "}", PHI3 ",\"rms_norm_eps\":1e-5,\"partial_rotary_factor\":1,\"sliding_window\":null}", false},
         {PHI3 "}", PHI3 ",\"sliding_window\":2047}", true},
         {PHI3 ",\"partial_rotary_factor\":0.5}", PHI3 ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}", false},
@@ -178,6 +191,10 @@ static void switches_change_the_recording(void **state)
                  {QWEN3 "}", AH_OP_RMSNORM, 9, 0},
                  {PHI3 ",\"sliding_window\":4}", AH_OP_ATTENTION_QKV, 2, 4},
                  {PHI3 "}", AH_OP_LINEAR, 14, 0},
+                 {GRANITE "}", AH_OP_SCALE, 0, 0},
+                 {GRANITE ",\"logits_scaling\":2,\"embedding_multiplier\":3}", AH_OP_SCALE, 2, 0},
+                 {GRANITE ",\"residual_multiplier\":0.5}", AH_OP_SCALE, 4, 0},
+                 {OLMO2 "}", AH_OP_RMSNORM, 9, 0},
                  {NEOX "}", AH_OP_ROTARY, 2, 0},
                  {NEOX ",\"rotary_pct\":0}", AH_OP_ROTARY, 0, 0},
                  {NEOX ",\"hidden_act\":\"relu\"}", AH_OP_RELU, 2, 0},
@@ -223,10 +240,12 @@ static void shipped_models_have_their_sizes(void **state)
     static const struct {
         const char *name;
         int64_t parameters;
-    } models[] = {{"llama-3.2-1b", 1235814400}, {"llama-3.1-8b", 8030261248},  {"tinyllama-1.1b", 1100048384},
-                  {"mistral-7b", 7241732096},   {"qwen2.5-0.5b", 494032768},   {"qwen2.5-7b", 7615616512},
-                  {"qwen3-0.6b", 596049920},    {"qwen3-8b", 8190735360},      {"pythia-1.4b", 1414647808},
-                  {"opt-1.3b", 1315758080},     {"phi-3-mini-4k", 3821079552}, {"phi-4", 14659507200}};
+    } models[] = {{"llama-3.2-1b", 1235814400},   {"llama-3.1-8b", 8030261248},   {"tinyllama-1.1b", 1100048384},
+                  {"mistral-7b", 7241732096},     {"qwen2.5-0.5b", 494032768},    {"qwen2.5-7b", 7615616512},
+                  {"qwen3-0.6b", 596049920},      {"qwen3-8b", 8190735360},       {"pythia-1.4b", 1414647808},
+                  {"opt-1.3b", 1315758080},       {"phi-3-mini-4k", 3821079552},  {"phi-4", 14659507200},
+                  {"granite-3.3-2b", 2533539840}, {"granite-3.3-8b", 8170864640}, {"olmo2-1b", 1484916736},
+                  {"olmo2-7b", 7298617344}};
     for (size_t i = 0; i < AH_LENGTH(models); i++) {
         int64_t found = parameters_of(models[i].name);
         if (found != models[i].parameters)

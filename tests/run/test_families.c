@@ -160,6 +160,9 @@ static const char *const families[] = {
     "{\"model_type\":\"mistral\"," GATED ",\"num_key_value_heads\":2,\"sliding_window\":5}",
     "{\"model_type\":\"qwen2\"," GATED ",\"num_key_value_heads\":1,\"tie_word_embeddings\":true}",
     "{\"model_type\":\"qwen3\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":10}",
+    "{\"model_type\":\"granite\"," GATED ",\"num_key_value_heads\":2,\"embedding_multiplier\":12,"
+    "\"residual_multiplier\":0.22,\"attention_multiplier\":0.3,\"logits_scaling\":6}",
+    "{\"model_type\":\"olmo2\"," GATED ",\"num_key_value_heads\":2}",
     "{\"model_type\":\"phi3\"," GATED ",\"num_key_value_heads\":2,\"partial_rotary_factor\":0.34}",
     "{\"model_type\":\"gpt_neox\"," GATED ",\"rotary_pct\":0.34}",
     "{\"model_type\":\"gpt_neox\"," GATED ",\"use_parallel_residual\":false,\"rotary_pct\":1,"

@@ -1,0 +1,128 @@
+/* Recording the decoder, with Hugging Face's names and layouts. */
+#include "model/decoder.h"
+#include "model/parts.h"
+
+static struct ah_tensor linear(struct ah_graph *graph, const struct ah_decoder *decoder, const char *name,
+                               struct ah_tensor x, int64_t in, int64_t out, bool bias)
+{
+    return ah__part_linear(graph, name, x,
+                           &(struct ah_part_linear){.in = in, .out = out, .std = decoder->std, .bias = bias});
+}
+
+/* Queries or keys as the product gives them: of each head one vector, at the length and angle in which they meet. */
+static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *decoder, const char *norm,
+                              struct ah_tensor x, int64_t count)
+{
+    int64_t width = decoder->qk_norm == AH_QK_NORM_WHOLE ? count * decoder->head_dim : decoder->head_dim;
+    if (decoder->qk_norm != AH_QK_NORM_NONE)
+        x = ah__part_rmsnorm(graph, norm, x, width, decoder->eps);
+    return ah__rope_record(graph, x, count, decoder->rotary_dims, &decoder->rope, false);
+}
+
+/* The next rows of a weight that several products share. */
+static struct ah_tensor product_with(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, int64_t rows)
+{
+    return ah_graph_linear(graph, x, ah_graph_param_rows(graph, weight, rows), (struct ah_tensor){-1}, true);
+}
+
+/* Queries, keys and values of x. */
+static void qkv(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x, struct ah_tensor out[3])
+{
+    static const char *const names[] = {"q_proj", "k_proj", "v_proj"};
+    int64_t hidden = decoder->hidden_size, keys = decoder->kv_heads * decoder->head_dim;
+    const int64_t width[] = {decoder->heads * decoder->head_dim, keys, keys};
+    struct ah_tensor whole = {-1};
+    if (decoder->fused)
+        whole = ah__part_table(graph, "qkv_proj", width[0] + 2 * keys, hidden, decoder->std);
+    for (int i = 0; i < 3; i++)
+        out[i] = decoder->fused ? product_with(graph, x, whole, width[i])
+                                : linear(graph, decoder, names[i], x, hidden, width[i], decoder->qkv_bias);
+}
+
+static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+{
+    struct ah_attention_options options = {.window = (int)decoder->window, .scale = (float)decoder->attention_scale};
+    struct ah_tensor part[3];
+    ah_graph_scope_push(graph, "self_attn");
+    qkv(graph, decoder, x, part);
+    part[0] = heads(graph, decoder, "q_norm", part[0], decoder->heads);
+    part[1] = heads(graph, decoder, "k_norm", part[1], decoder->kv_heads);
+    x = ah_graph_attention_qkv(graph, part[0], part[1], part[2], (int)decoder->heads, (int)decoder->kv_heads, &options);
+    x = linear(graph, decoder, "o_proj", x, decoder->heads * decoder->head_dim, decoder->hidden_size,
+               decoder->out_bias);
+    ah_graph_scope_pop(graph);
+    return x;
+}
+
+static struct ah_tensor feed_forward(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+{
+    int64_t hidden = decoder->hidden_size, inner = decoder->intermediate_size;
+    bool bias = decoder->mlp_bias;
+    struct ah_tensor gate, up;
+    ah_graph_scope_push(graph, "mlp");
+    if (decoder->fused) {
+        struct ah_tensor whole = ah__part_table(graph, "gate_up_proj", 2 * inner, hidden, decoder->std);
+        gate = product_with(graph, x, whole, inner);
+        up = product_with(graph, x, whole, inner);
+    } else {
+        gate = linear(graph, decoder, "gate_proj", x, hidden, inner, bias);
+        up = linear(graph, decoder, "up_proj", x, hidden, inner, bias);
+    }
+    x = linear(graph, decoder, "down_proj", ah_graph_silu_mul(graph, gate, up), inner, hidden, bias);
+    ah_graph_scope_pop(graph);
+    return x;
+}
+
+static struct ah_tensor scaled(struct ah_graph *graph, struct ah_tensor x, double factor)
+{
+    return factor > 1 || factor < 1 ? ah_graph_scale(graph, x, (float)factor) : x;
+}
+
+/* Without a name there is no norm. */
+static struct ah_tensor norm(struct ah_graph *graph, const struct ah_decoder *decoder, const char *name,
+                             struct ah_tensor x)
+{
+    return name ? ah__part_rmsnorm(graph, name, x, decoder->hidden_size, decoder->eps) : x;
+}
+
+/* The residual stream is added onto what is added to it, so that the block's input stays whole for backward. */
+static struct ah_tensor joined(struct ah_graph *graph, const struct ah_decoder *decoder, const char *after,
+                               struct ah_tensor y, struct ah_tensor x)
+{
+    y = scaled(graph, norm(graph, decoder, after, y), decoder->residual_scale);
+    return ah_graph_add_inplace(graph, y, x);
+}
+
+static struct ah_tensor block(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+{
+    static const struct {
+        const char *before_attention, *after_attention, *before_feed_forward, *after_feed_forward;
+    } names[] = {
+        [AH_NORMS_BEFORE] = {"input_layernorm", NULL, "post_attention_layernorm", NULL},
+        [AH_NORMS_AFTER] = {NULL, "post_attention_layernorm", NULL, "post_feedforward_layernorm"},
+        [AH_NORMS_BOTH] = {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+                           "post_feedforward_layernorm"},
+    };
+    struct ah_tensor y = attention(graph, decoder, norm(graph, decoder, names[decoder->norms].before_attention, x));
+    x = joined(graph, decoder, names[decoder->norms].after_attention, y, x);
+    y = feed_forward(graph, decoder, norm(graph, decoder, names[decoder->norms].before_feed_forward, x));
+    return joined(graph, decoder, names[decoder->norms].after_feed_forward, y, x);
+}
+
+int ah__decoder_record(struct ah_graph *graph, int64_t batch, int64_t seq, void *context)
+{
+    const struct ah_decoder *decoder = context;
+    int64_t vocab = decoder->vocab_size, hidden = decoder->hidden_size;
+    struct ah_tensor tokens = ah_graph_tokens(graph, batch, seq), targets = ah_graph_targets(graph, batch, seq);
+    struct ah_tensor table = ah__part_table(graph, "model.embed_tokens", vocab, hidden, decoder->std), head = table;
+    struct ah_tensor x = scaled(graph, ah_graph_embedding(graph, table, tokens), decoder->embedding_scale);
+    for (int64_t i = 0; i < decoder->layers; i++) {
+        ah_graph_scope_push(graph, "model.layers.%lld", (long long)i);
+        x = block(graph, decoder, x);
+        ah_graph_scope_pop(graph);
+    }
+    x = scaled(graph, norm(graph, decoder, "model.norm", x), decoder->logit_scale);
+    if (!decoder->tied)
+        head = ah__part_table(graph, "lm_head", vocab, hidden, decoder->std);
+    return ah_graph_finish(graph, ah_graph_linear_cross_entropy(graph, x, head, targets));
+}

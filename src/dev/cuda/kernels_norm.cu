@@ -142,8 +142,8 @@ cudaError_t ah__cuda_norm_enqueue(cudaStream_t stream, enum ah_dtype dtype, cons
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-/* With g = dy * (weight + offset) and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)); without mean() the same
- * but for mean(g). */
+/* With g = dy * (weight + offset) and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)); without mean()
+ * the same but for mean(g). */
 struct row {
     int64_t at, cols; /* none, 0 columns, beyond the block's rows */
     float centre, scale, offset;

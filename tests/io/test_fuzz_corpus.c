@@ -50,6 +50,10 @@ int fuzz_folders(const uint8_t *data, size_t size);
 #define FUZZ_TARGET fuzz_templates
 int fuzz_templates(const uint8_t *data, size_t size);
 #include "../../fuzz/fuzz_templates.c"
+#undef FUZZ_TARGET
+#define FUZZ_TARGET fuzz_sampling
+int fuzz_sampling(const uint8_t *data, size_t size);
+#include "../../fuzz/fuzz_sampling.c"
 
 enum { PREFIXES_MOST = 600 };
 
@@ -103,8 +107,9 @@ REPLAY(documents)
 REPLAY(reports)
 REPLAY(folders)
 REPLAY(templates)
+REPLAY(sampling)
 
 AH_TEST_SUITE("io/fuzz_corpus", cmocka_unit_test(safetensors), cmocka_unit_test(gguf), cmocka_unit_test(tokens),
               cmocka_unit_test(size), cmocka_unit_test(json), cmocka_unit_test(json_config),
               cmocka_unit_test(tokenizer), cmocka_unit_test(documents), cmocka_unit_test(reports),
-              cmocka_unit_test(folders), cmocka_unit_test(templates))
+              cmocka_unit_test(folders), cmocka_unit_test(templates), cmocka_unit_test(sampling))

@@ -13,11 +13,13 @@ extern "C" {
 /* Text to token ids and back. Remembers words it has seen: for one thread at a time. */
 struct ah_tokenizer;
 
-/* The tokenizer of a model's folder or its config.json: tokenizer.json, else vocab.json and merges.txt; a model without
- * them has byte-level tokens, whose ids are the bytes. AH_EINPUT: what they ask for is not known here, or wrong. */
+/* The tokenizer of a model's folder or its config.json: tokenizer.json, else vocab.json and merges.txt, else
+ * tokenizer.model; a model without them has byte-level tokens, whose ids are the bytes. AH_EINPUT: what they ask for is
+ * not known here, or wrong. */
 AH_API int ah_tokenizer_open(const struct ah_tokenizer **tokenizer, const char *model_path);
 AH_API void ah_tokenizer_close(const struct ah_tokenizer *tokenizer);
-/* How it was told: "tokenizer.json", "vocab.json and merges.txt" or "byte-level". As long as the tokenizer. */
+/* How it was told: "tokenizer.json", "vocab.json and merges.txt", "tokenizer.model" or "byte-level". As long as the
+ * tokenizer. */
 AH_API const char *ah_tokenizer_name(const struct ah_tokenizer *tokenizer);
 /* Ids are below it. */
 AH_API int32_t ah_tokenizer_vocab_size(const struct ah_tokenizer *tokenizer);

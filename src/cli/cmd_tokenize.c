@@ -14,7 +14,8 @@ struct tokenize_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
-     "folder with tokenizer.json, or vocab.json and merges.txt, or a GGUF file; else tokens are bytes", 0, 0, true},
+     "folder with tokenizer.json, vocab.json and merges.txt, or tokenizer.model, or a GGUF file; else tokens are bytes",
+     0, 0, true},
     {"decode", AH_ARG_FLAG, AT(decode), NULL, NULL, "read ids and write their text", 0, 0, false},
     {"document", AH_ARG_FLAG, AT(document), NULL, NULL,
      "tokenize as training data, without the tokens that are put around a prompt", 0, 0, false},

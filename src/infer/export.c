@@ -152,8 +152,10 @@ static int keys_put(struct export *to)
             ah__gguf_put_int(to->writer, "general.file_type", file_types[i].file_type);
     ah__gguf_put_int(to->writer, "general.quantization_version", 2);
     if (!tokenizer.json)
-        return ah__fail(AH_EINPUT, "%s: found no tokenizer.json, expected one: GGUF files have their tokenizer inside",
-                        to->folder);
+        return ah__fail(AH_EINPUT,
+                        "%s: found %s, expected tokenizer.json with byte-level BPE: GGUF files have their tokenizer "
+                        "inside, and others are not written",
+                        to->folder, to->from.tokenizer->name);
     return ah__gguf_put_tokenizer(to->writer, &tokenizer);
 }
 

@@ -92,6 +92,13 @@ static void stops_set(struct ah_subword *subword)
     subword->base.stop_count = (int32_t)subword->stops.count;
 }
 
+int ah__special_id_set(struct ah_subword *subword, int32_t id, bool end)
+{
+    AH_TRY(id_take(subword, id, end));
+    stops_set(subword);
+    return AH_OK;
+}
+
 int ah__special_ids_read_texts(struct ah_subword *subword, const struct ah_subword_texts *texts)
 {
     AH_TRY(text_take(subword, texts->config, texts->path, true));

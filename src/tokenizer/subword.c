@@ -37,6 +37,9 @@ static int raw_part(int32_t id, const char *text, size_t length, void *context)
     if (!text)
         return ah__ids_add(&encoding->ids, &id, 1);
     encoding->at_start = text == encoding->text;
+    if (encoding->subword->pieces)
+        return ah__sentencepiece_encode(&encoding->ids, encoding->subword->pieces, text, length,
+                                        encoding->at_start || !encoding->subword->adds_once);
     AH_TRY(ah__normalize(&text, &length, encoding->buffers, &encoding->subword->normalizer));
     encoding->normal = text;
     return ah__added_tokens_split(encoding->subword->added, true, text, length, normal_part, encoding);
@@ -146,6 +149,7 @@ static void subword_close(const struct ah_tokenizer *tokenizer)
     ah__pretokenizer_fini(&subword->pre);
     ah__added_tokens_free(subword->added);
     ah__bpe_free(subword->bpe);
+    ah__sentencepiece_free(subword->pieces);
     ah__token_decoder_free(subword->decoder);
     ah__free(subword->before.ids);
     ah__free(subword->behind.ids);
@@ -232,6 +236,26 @@ static int own_add(struct ah_subword *subword, const struct ah_added_token *toke
     return status;
 }
 
+/* Of pieces, the unknown one decodes to what the model says. */
+static int make_decoder(const struct ah_subword_recipe *recipe)
+{
+    struct ah_subword *subword = recipe->subword;
+    struct ah_token_map own = {0};
+    size_t length;
+    if (!subword->pieces)
+        return ah__token_decoder_new(&subword->decoder, &recipe->decoder, &subword->vocab, &subword->own);
+    int32_t unknown_id = ah__token_map_find(&subword->vocab, recipe->unknown, strlen(recipe->unknown));
+    int status = ah__token_map_add(&own, unknown_id, recipe->unknown_text, strlen(recipe->unknown_text));
+    for (int32_t id = 0; id < subword->own.size && status == AH_OK; id++) {
+        const char *text = id == unknown_id ? NULL : ah__token_map_text(&length, &subword->own, id);
+        status = text ? ah__token_map_add(&own, id, text, length) : AH_OK;
+    }
+    if (status == AH_OK)
+        status = ah__token_decoder_new(&subword->decoder, &recipe->decoder, &subword->vocab, &own);
+    ah__token_map_fini(&own);
+    return status;
+}
+
 /* What the file asks for. */
 static int of_file(int status, const struct ah_subword_recipe *recipe)
 {
@@ -252,8 +276,8 @@ static int subword_finish(const struct ah_subword_recipe *recipe)
         subword->special[recipe->added[i].id] = recipe->added[i].special;
     AH_TRY(of_file(ah__added_tokens_new(&subword->added, recipe->added, recipe->added_count, &subword->normalizer),
                    recipe));
-    AH_TRY(make_bpe(recipe));
-    return of_file(ah__token_decoder_new(&subword->decoder, &recipe->decoder, &subword->vocab, &subword->own), recipe);
+    AH_TRY(subword->pieces ? AH_OK : make_bpe(recipe));
+    return of_file(make_decoder(recipe), recipe);
 }
 
 static int subword_new(struct ah_subword **out)
@@ -285,6 +309,17 @@ static int recipe_close(const struct ah_tokenizer **out, struct ah_subword_recip
     return status;
 }
 
+/* Of pieces: what begins and ends texts is known now. */
+static int around_fill(const struct ah_subword_recipe *recipe)
+{
+    struct ah_subword *subword = recipe->subword;
+    AH_TRY(subword->base.has_bos ? AH_OK : ah__special_id_set(subword, recipe->bos, false));
+    AH_TRY(subword->base.has_eos ? AH_OK : ah__special_id_set(subword, recipe->eos, true));
+    if (recipe->adds_bos && subword->base.has_bos)
+        AH_TRY(ah__ids_add(&subword->before, &subword->base.bos, 1));
+    return recipe->adds_eos && subword->base.has_eos ? ah__ids_add(&subword->behind, &subword->base.eos, 1) : AH_OK;
+}
+
 static int open_file(const struct ah_tokenizer **out, const char *folder, const char *path,
                      int (*read)(struct ah_subword_recipe *recipe, const char *folder, const char *path))
 {
@@ -295,6 +330,8 @@ static int open_file(const struct ah_tokenizer **out, const char *folder, const 
         status = subword_finish(&recipe);
     if (status == AH_OK)
         status = ah__special_ids_read(recipe.subword, folder);
+    if (status == AH_OK && recipe.subword->pieces)
+        status = around_fill(&recipe);
     return recipe_close(out, &recipe, status);
 }
 

@@ -1,6 +1,6 @@
 /* Tokenizers of subwords: normalizer, added tokens, pre-tokenizer, byte pair encoding, template and decoder put
- * together as one struct ah_tokenizer. What they are is read from a folder by subword_json.c (tokenizer.json) and
- * subword_merges.c (vocab.json and merges.txt). */
+ * together as one struct ah_tokenizer. What they are is read from a folder by subword_json.c (tokenizer.json),
+ * subword_merges.c (vocab.json and merges.txt) and subword_pieces.c (tokenizer.model). */
 #ifndef AH_TOKENIZER_SUBWORD_H
 #define AH_TOKENIZER_SUBWORD_H
 
@@ -9,6 +9,7 @@
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/pretokenize.h"
+#include "tokenizer/sentencepiece.h"
 #include "tokenizer/token_decode.h"
 #include "tokenizer/tokenizer.h"
 
@@ -22,6 +23,8 @@ struct ah_subword {
     struct ah_pretokenizer pre;
     struct ah_added_tokens *added;
     struct ah_bpe *bpe;
+    struct ah_sentencepiece *pieces; /* null: normalizer, pre and bpe; else this instead of them */
+    bool adds_once;                  /* pieces: a space is added before the text alone, not behind added tokens, too */
     struct ah_token_decoder *decoder;
     struct ah_ids before, behind; /* what the template puts around a text */
     struct ah_ids stops;
@@ -44,12 +47,17 @@ struct ah_subword_recipe {
     int decoder_stage;              /* of subword_json.c: how far the decoder's parts have come */
     const struct ah_json *specials; /* a template's special tokens, while it is read */
     bool template_has_text;
+    /* of pieces */
+    const char *unknown_text; /* what the unknown one decodes to */
+    int32_t bos, eos;         /* what begins and ends texts where no file of the folder says it; -1: nothing */
+    bool adds_bos, adds_eos;  /* around a prompt */
 };
 
 /* Leave *out null when the folder (null: there is none) does not have the file. AH_EINPUT names file, key, found and
  * expected; AH_ENOMEM. */
 int ah__subword_open_json(const struct ah_tokenizer **out, const char *folder);
 int ah__subword_open_merges(const struct ah_tokenizer **out, const char *folder);
+int ah__subword_open_pieces(const struct ah_tokenizer **out, const char *folder);
 
 /* A tokenizer from texts instead of files: tokenizer.json, tokenizer_config.json and generation_config.json, whose name
  * in messages is `path`. AH_EINPUT, AH_ENOMEM. */
@@ -69,6 +77,9 @@ int ah__subword_add_merge(struct ah_subword_recipe *recipe, const char *left, si
 int ah__subword_read_vocab(struct ah_subword_recipe *recipe, const struct ah_json *vocab);
 /* An added token, whose content is copied; one that is empty or there already is passed over. */
 int ah__subword_add_token(struct ah_subword_recipe *recipe, struct ah_added_token token, const char *where);
+/* Added tokens as tokenizer_config.json, added_tokens.json and special_tokens_map.json of the folder say
+ * (subword_merges.c). */
+int ah__subword_add_tokens(struct ah_subword_recipe *recipe, const char *folder);
 /* Steps of the pre-tokenizer; `where` names them in messages. */
 int ah__subword_add_step(struct ah_subword_recipe *recipe, const struct ah_pre_step *step, const char *where);
 int ah__subword_add_split(struct ah_subword_recipe *recipe, const char *pattern, bool literal,
@@ -83,6 +94,8 @@ int ah__subword_read_json(struct ah_subword_recipe *recipe, const char *text, si
 /* What begins and ends texts, as tokenizer_config.json, generation_config.json and config.json of the folder say
  * (special_ids.c). */
 int ah__special_ids_read(struct ah_subword *subword, const char *folder);
+/* This token begins, or ends, texts where none is known that does; -1: nothing changes. */
+int ah__special_id_set(struct ah_subword *subword, int32_t id, bool end);
 int ah__special_ids_read_texts(struct ah_subword *subword, const struct ah_subword_texts *texts);
 /* The text in `key` of tokenizer_config.json and the like: a string, or an object with `content`. Null: neither. */
 const char *ah__special_text(const struct ah_json *json, const char *key);

@@ -157,12 +157,6 @@ static int class_read(struct ah_subword_recipe *recipe, const struct ah_json *co
                     config->path, name);
 }
 
-static int config_read(struct ah_subword_recipe *recipe, const struct ah_json *config)
-{
-    AH_TRY(class_read(recipe, config));
-    return config ? decoder_tokens(recipe, config) : AH_OK;
-}
-
 /* Reads FOLDER/name; where there is none, `otherwise` says whether `read` is called without. */
 static int file_read(struct ah_subword_recipe *recipe, const char *folder, const char *name, bool otherwise,
                      int (*read)(struct ah_subword_recipe *recipe, const struct ah_json *json))
@@ -178,6 +172,13 @@ static int file_read(struct ah_subword_recipe *recipe, const char *folder, const
     }
     ah__free(path);
     return status;
+}
+
+int ah__subword_add_tokens(struct ah_subword_recipe *recipe, const char *folder)
+{
+    AH_TRY(file_read(recipe, folder, "tokenizer_config.json", false, decoder_tokens));
+    AH_TRY(file_read(recipe, folder, "added_tokens.json", false, listed_tokens));
+    return file_read(recipe, folder, "special_tokens_map.json", false, mapped_tokens);
 }
 
 static int merges_file_read(struct ah_subword_recipe *recipe, const char *folder, const char *path)
@@ -196,9 +197,8 @@ static int merges_file_read(struct ah_subword_recipe *recipe, const char *folder
     ah__json_free(&vocab);
     AH_TRY(status);
     AH_TRY(merges_read(recipe, folder));
-    AH_TRY(file_read(recipe, folder, "tokenizer_config.json", true, config_read));
-    AH_TRY(file_read(recipe, folder, "added_tokens.json", false, listed_tokens));
-    AH_TRY(file_read(recipe, folder, "special_tokens_map.json", false, mapped_tokens));
+    AH_TRY(file_read(recipe, folder, "tokenizer_config.json", true, class_read));
+    AH_TRY(ah__subword_add_tokens(recipe, folder));
     return special_add(recipe, "<|endoftext|>"); /* GPT-2's and Qwen2's, whether or not a file says so */
 }
 

@@ -116,8 +116,13 @@ static size_t stripped_bytes(const struct ah_token_decoder *decoder, const char 
     return at;
 }
 
+static bool strips_of(const struct ah_token_decoder *decoder, int32_t id)
+{
+    return !decoder->options.by_piece || id != decoder->options.unknown;
+}
+
 static int piece_init(struct ah_token_decoder *decoder, struct piece *piece, const char *text, size_t length,
-                      bool first)
+                      bool first, bool strips)
 {
     struct ah_buf *to = &decoder->text, work = {0};
     size_t at = to->length;
@@ -138,7 +143,7 @@ static int piece_init(struct ah_token_decoder *decoder, struct piece *piece, con
     if (to->length > PIECES_MOST)
         return ah__fail(AH_EINPUT, "the tokenizer's decoder makes over %d bytes of all tokens, expected at most that",
                         PIECES_MOST);
-    size_t skipped = first ? stripped_bytes(decoder, to->text + at, to->length - at) : 0;
+    size_t skipped = first && strips ? stripped_bytes(decoder, to->text + at, to->length - at) : 0;
     *piece = (struct piece){at + skipped, (uint32_t)(to->length - at - skipped), byte >= 0, true};
     return AH_OK;
 }
@@ -158,9 +163,9 @@ static int pieces_init(struct ah_token_decoder *decoder, const struct ah_token_m
             text = ah__token_map_text(&length, vocab, id);
         if (!text)
             continue;
-        AH_TRY(piece_init(decoder, &decoder->pieces[id], text, length, false));
+        AH_TRY(piece_init(decoder, &decoder->pieces[id], text, length, false, false));
         if (differ)
-            AH_TRY(piece_init(decoder, &decoder->firsts[id], text, length, true));
+            AH_TRY(piece_init(decoder, &decoder->firsts[id], text, length, true, strips_of(decoder, id)));
     }
     return AH_OK;
 }
@@ -217,6 +222,41 @@ static void run_end(struct ah_buf *to, const struct ah_buf *run)
             ah__buf_add(to, "\xef\xbf\xbd", 3);
 }
 
+/* The same by characters: what is none is U+FFFD. */
+static void run_end_characters(struct ah_buf *to, const struct ah_buf *run)
+{
+    size_t bytes;
+    for (size_t at = 0; at < run->length; at += bytes)
+        if (ah__utf8_look(&bytes, run->text + at, run->length - at) == AH_UTF8_WHOLE) {
+            ah__buf_add(to, run->text + at, bytes);
+        } else {
+            ah__buf_add(to, "\xef\xbf\xbd", 3);
+            bytes = 1;
+        }
+}
+
+static void by_piece_text(struct ah_buf *to, struct ah_buf *run, const struct ah_token_decoder *decoder,
+                          const int32_t *ids, int64_t count)
+{
+    size_t start = to->length;
+    bool strips = true;
+    for (int64_t i = 0; i < count; i++) {
+        const struct piece *piece = piece_at(decoder, ids[i], false);
+        const char *text = piece->length ? decoder->text.text + piece->at : "";
+        if (piece->is_byte) {
+            ah__buf_add(run, text, piece->length);
+            continue;
+        }
+        run_end_characters(to, run);
+        run->length = 0;
+        strips = strips && to->length == start;
+        size_t skipped = strips && strips_of(decoder, ids[i]) ? stripped_bytes(decoder, text, piece->length) : 0;
+        ah__buf_add(to, text + skipped, piece->length - skipped);
+        strips = strips && (!skipped || decoder->options.strip_all);
+    }
+    run_end_characters(to, run);
+}
+
 static void pieces_text(struct ah_buf *to, struct ah_buf *run, const struct ah_token_decoder *decoder,
                         const int32_t *ids, int64_t count)
 {
@@ -242,7 +282,9 @@ int ah__token_decoder_text(struct ah_buf *to, const struct ah_token_decoder *dec
 {
     struct ah_buf work = {0}; /* byte-level: all bytes; else those of byte tokens in a row */
     size_t start = to->length;
-    if (decoder->options.kind == AH_DECODE_BYTE_LEVEL) {
+    if (decoder->options.by_piece) {
+        by_piece_text(to, &work, decoder, ids, count);
+    } else if (decoder->options.kind == AH_DECODE_BYTE_LEVEL) {
         pieces_text(&work, &(struct ah_buf){0}, decoder, ids, count);
         if (work.status == AH_OK && work.length)
             ah__utf8_repair(to, work.text, work.length);

@@ -23,6 +23,11 @@ struct ah_token_decoder_options {
     bool mark_drops;
     char strip[5]; /* a character that is taken away at the text's start, at most strip_most times */
     int strip_most;
+    /* As SentencePiece has it. by_piece: one `strip` is taken from the front of a token where the text is empty so far,
+     * and only from the first that has it unless `strip_all`, but never from the token `unknown`; byte tokens have
+     * their characters where other bytes are wrong. */
+    bool by_piece, strip_all;
+    int32_t unknown;
 };
 
 struct ah_token_decoder;

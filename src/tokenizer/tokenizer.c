@@ -95,8 +95,8 @@ const struct ah_tokenizer ah__tokenizer_bytes = {
 
 /* Tokenizers that are not read: whoever has one beside a model wants no bytes. */
 static const char *const unread[] = {
-    "tokenizer.model", "spiece.model",       "sentencepiece.bpe.model", "tekken.json",
-    "vocab.txt",       "tokenizer.tiktoken", "qwen.tiktoken",
+    "sentencepiece.bpe.model", "tekken.json",        "vocab.txt",          "tokenizer.tiktoken",
+    "tokenizer.model.v1",      "tokenizer.model.v2", "tokenizer.model.v3", "qwen.tiktoken",
 };
 
 static int unread_check(const char *folder)
@@ -131,6 +131,7 @@ static int bytes_open(const struct ah_tokenizer **out, const char *folder)
 static int (*const openers[])(const struct ah_tokenizer **out, const char *folder) = {
     ah__subword_open_json,
     ah__subword_open_merges,
+    ah__subword_open_pieces,
     bytes_open,
 };
 

@@ -1,6 +1,7 @@
 /* Tokenizers: text to token ids and back. Takes bytes, gives ids below vocab_size; knows no models and no files of
- * data. Which one a model has is said by its folder: tokenizer.json, or vocab.json beside merges.txt; a folder that
- * says nothing has byte-level tokens. A new kind is one file, and its row in tokenizer.c.
+ * data. Which one a model has is said by its folder: tokenizer.json, or vocab.json beside merges.txt, or
+ * tokenizer.model; a folder that says nothing has byte-level tokens. A new kind is one file, and its row in
+ * tokenizer.c.
  *
  * Text that is no UTF-8 is read as U+FFFD for each wrong part by tokenizers that know characters; byte-level tokens
  * take every byte. A tokenizer remembers words, so it is used from one thread at a time. */

@@ -35,6 +35,10 @@ int fuzz_json_config(const uint8_t *data, size_t size);
 int fuzz_tokenizer(const uint8_t *data, size_t size);
 #include "../../fuzz/fuzz_tokenizer.c"
 #undef FUZZ_TARGET
+#define FUZZ_TARGET fuzz_pieces
+int fuzz_pieces(const uint8_t *data, size_t size);
+#include "../../fuzz/fuzz_pieces.c"
+#undef FUZZ_TARGET
 #define FUZZ_TARGET fuzz_documents
 int fuzz_documents(const uint8_t *data, size_t size);
 #include "../../fuzz/fuzz_documents.c"
@@ -103,6 +107,7 @@ REPLAY(size)
 REPLAY(json)
 REPLAY(json_config)
 REPLAY(tokenizer)
+REPLAY(pieces)
 REPLAY(documents)
 REPLAY(reports)
 REPLAY(folders)
@@ -111,5 +116,6 @@ REPLAY(sampling)
 
 AH_TEST_SUITE("io/fuzz_corpus", cmocka_unit_test(safetensors), cmocka_unit_test(gguf), cmocka_unit_test(tokens),
               cmocka_unit_test(size), cmocka_unit_test(json), cmocka_unit_test(json_config),
-              cmocka_unit_test(tokenizer), cmocka_unit_test(documents), cmocka_unit_test(reports),
-              cmocka_unit_test(folders), cmocka_unit_test(templates), cmocka_unit_test(sampling))
+              cmocka_unit_test(tokenizer), cmocka_unit_test(pieces), cmocka_unit_test(documents),
+              cmocka_unit_test(reports), cmocka_unit_test(folders), cmocka_unit_test(templates),
+              cmocka_unit_test(sampling))

@@ -1,4 +1,5 @@
-/* Ids and texts of every kind of tokenizer as the tokenizers library has them (tests/golden/tokenizer_ids.py). */
+/* Ids and texts of every kind of tokenizer as the tokenizers library has them (tests/golden/tokenizer_ids.py),
+ * and the sentencepiece library (tests/golden/piece_ids.py). */
 #include <stdio.h>
 #include <string.h>
 
@@ -146,8 +147,11 @@ KIND(mistral)
 KIND(metaspace)
 KIND(gemma)
 KIND(splits)
+KIND(pieces_bpe)
+KIND(pieces_unigram)
 
 AH_TEST_SUITE("tokenizer/tokenizer_golden", cmocka_unit_test(gpt2), cmocka_unit_test(llama3), cmocka_unit_test(qwen2),
               cmocka_unit_test(gpt_neox), cmocka_unit_test(llama2), cmocka_unit_test(mistral),
               cmocka_unit_test(metaspace), cmocka_unit_test(gemma), cmocka_unit_test(splits),
-              cmocka_unit_test(gguf_llama3), cmocka_unit_test(gguf_qwen2))
+              cmocka_unit_test(pieces_bpe), cmocka_unit_test(pieces_unigram), cmocka_unit_test(gguf_llama3),
+              cmocka_unit_test(gguf_qwen2))

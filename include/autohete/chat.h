@@ -11,9 +11,10 @@ extern "C" {
 /* A model's chat template, interpreted here: what Python's jinja2 makes of it in transformers' apply_chat_template. */
 struct ah_chat;
 
-/* Of a model's folder, its config.json or a GGUF file: chat_template.jinja, or chat_template in tokenizer_config.json;
- * or of the file `template_path`, where that is not null. Special tokens such as bos_token are the model's, which may
- * be null beside a template's file. AH_EINPUT: there is none, or it says what is not known here. */
+/* Of a model's folder, a training's (its newest checkpoint), a config.json or a GGUF file: chat_template.jinja, or
+ * chat_template in tokenizer_config.json; or of the file `template_path`, where that is not null. Special tokens
+ * such as bos_token are the model's, which may be null beside a template's file. AH_EINPUT: there is none, or it
+ * says what is not known here. */
 AH_API int ah_chat_open(const struct ah_chat **chat, const char *model_path, const char *template_path);
 /* Null is fine. */
 AH_API void ah_chat_close(const struct ah_chat *chat);

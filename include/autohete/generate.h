@@ -69,7 +69,8 @@ struct ah_eval_options {
     /* Windows done and in all; nonzero ends with AH_ESTOP. May be null. */
     int (*on_progress)(int64_t done, int64_t windows, void *context);
     void *context;
-    const char *eos; /* token that ends a text, or its id; null: as the tokenizer's files say */
+    const char *eos;                      /* token that ends a text, or its id; null: as the tokenizer's files say */
+    const char *chat_template, *train_on; /* as for ah_train */
 };
 struct ah_eval_result {
     double loss;          /* natural log, mean over tokens */

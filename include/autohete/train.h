@@ -127,8 +127,10 @@ struct ah_train_options {
     bool own_batches;         /* batches are the caller's (ah_trainer_begin): there are no data and no validation */
     /* What failed although the training goes on, in the same way; null: on_note says it. */
     void (*on_fault)(const char *line, void *context);
-    double epochs;   /* in place of steps: so many times the training part, rounded up to whole steps */
-    const char *eos; /* * token that ends a text, or its id, in place of what the tokenizer's files say */
+    double epochs;             /* in place of steps: so many times the training part, rounded up to whole steps */
+    const char *eos;           /* * token that ends a text, or its id, in place of what the tokenizer's files say */
+    const char *chat_template; /* file of a chat template for conversations, in place of the model's; saved with it */
+    const char *train_on;      /* * what of a conversation is learned: "assistant" (default), "all", "last" */
 };
 
 /* Everything unset; null pointers. To be called before any field is set, with the size of the struct as the program was

@@ -123,8 +123,10 @@ static int values_read(struct ah_prepared *out, const struct ah_conversation *co
 
 int ah__prepared_read(struct ah_prepared *out, const struct ah_chat *chat, const struct ah_conversation *conversation)
 {
-    *out = (struct ah_prepared){
-        .chat = chat, .heap.most = RENDERING_BYTES_MOST, .name = conversation->name ? conversation->name : "messages"};
+    *out = (struct ah_prepared){.chat = chat,
+                                .heap.most = RENDERING_BYTES_MOST,
+                                .given = conversation->given,
+                                .name = conversation->name ? conversation->name : "messages"};
     now_read(&out->now, conversation);
     int status = values_read(out, conversation);
     if (status != AH_OK)

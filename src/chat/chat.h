@@ -28,6 +28,7 @@ struct ah_conversation {
     const cJSON *messages;      /* a list of objects */
     const cJSON *tools;         /* a list, or null */
     const cJSON *variables;     /* an object of what else the template may see (enable_thinking, ...), or null */
+    size_t given;               /* for ah__chat_mask: so many messages are a prompt, no turn of which counts */
     bool add_generation_prompt; /* end where the model is to write; ah__chat_mask reads it not */
     const char *name;           /* of where it comes from, for messages: "data.jsonl: line 3" */
     const struct tm *now;       /* local time for strftime_now; null: the clock's */

@@ -10,6 +10,7 @@ struct ah_prepared {
     const struct ah_jinja *jinja; /* one of the chat's */
     struct ah_heap heap;
     struct ah_datum messages, tools, variables; /* LIST; LIST or NONE; DICT or NONE */
+    size_t given;
     struct tm now;
     const char *name;
 };

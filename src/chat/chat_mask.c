@@ -154,7 +154,7 @@ static int roles_check(const struct ah_prepared *prepared, bool last_only)
 {
     const struct ah_datum_list *messages = prepared->messages.list;
     bool any = false, last = messages->count && is_assistant(messages->items[messages->count - 1]);
-    for (size_t i = 0; i < messages->count; i++)
+    for (size_t i = prepared->given; i < messages->count; i++)
         any |= is_assistant(messages->items[i]);
     if (last_only && !last)
         return ah__fail(AH_EINPUT, "%s: found a last message that is no assistant's, expected one to learn from",
@@ -171,7 +171,7 @@ static int spans_find(struct masking *masking, const struct ah_rendered *rendere
     if (train_on == AH_TRAIN_ON_ALL)
         return span_add(&masking->whole, 0, masking->whole.text.length);
     AH_TRY(roles_check(masking->prepared, last_only));
-    size_t first = last_only ? masking->prepared->messages.list->count - 1 : 0;
+    size_t first = last_only ? masking->prepared->messages.list->count - 1 : masking->prepared->given;
     if (rendered->span_count && !rendered->spans_hidden)
         return by_marks(masking, rendered, first);
     return by_prefixes(masking, first);

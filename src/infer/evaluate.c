@@ -46,7 +46,11 @@ static int tokens_open(struct evaluator *eval, int64_t seq)
     int64_t vocab = ah_model_get(eval->model.model)->vocab_size;
     ah__tokens_close(eval->tokens);
     eval->tokens = NULL;
-    return ah__tokens_open(&eval->tokens, eval->options->data_path, eval->model.tokenizer, vocab, seq, 0, NULL);
+    struct ah_corpus_chat chat = {ah__inference_folder(&eval->model, eval->options->model_dir),
+                                  eval->options->chat_template, AH_TRAIN_ON_ASSISTANT};
+    AH_TRY(ah__train_on_parse(&chat.train_on, eval->options->train_on));
+    const struct ah_tokens_options options = {.seq = seq, .chat = &chat};
+    return ah__tokens_open_with(&eval->tokens, eval->options->data_path, eval->model.tokenizer, vocab, &options);
 }
 
 /* Whether what a model is handed begins with BOS. The tokenizer's template says it, whatever its ids are. */

@@ -2,12 +2,17 @@
 #include <string.h>
 
 #include "base/json_python.h"
+#include "io/folder.h"
 #include "io/model_chat.h"
 
 int ah_chat_open(const struct ah_chat **chat, const char *model_path, const char *template_path)
 {
     const struct ah_chat *opened;
-    AH_TRY(ah__model_chat_open(&opened, model_path, template_path));
+    char *newest = NULL;
+    bool trained = model_path && ah__folder_find(&newest, model_path) == AH_OK;
+    int status = ah__model_chat_open(&opened, trained ? newest : model_path, template_path);
+    ah__free(newest);
+    AH_TRY(status);
     if (!opened)
         return ah__fail(AH_EINPUT,
                         "%s: found no chat template, expected chat_template.jinja, or chat_template in "

@@ -5,12 +5,17 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/json_python.h"
 #include "dev/host/pages.h"
+#include "io/model_chat.h"
 
 struct loader {
     struct ah_corpus *corpus;
     struct ah_documents *documents;
     const struct ah_tokenizer *tokenizer;
+    const struct ah_corpus_chat *how; /* null: conversations are not read */
+    const struct ah_chat *chat;       /* once a conversation was met; null: there is no template */
+    bool chat_sought;
     int64_t vocab_size, most;
     int64_t free_bytes; /* when it began; INT64_MAX: not known */
 };
@@ -200,16 +205,6 @@ static int ids_read(struct sequence *out, struct loader *loader, const struct ah
     return AH_OK;
 }
 
-static int chat_read(struct sequence *out, struct loader *loader, const struct ah_document *document)
-{
-    if (document->completion)
-        return pair_read(out, loader, document);
-    return ah__fail(AH_EINPUT,
-                    "%s: found a conversation (%s), expected prompt and completion, or text: conversations need a chat "
-                    "template, and these are not read yet",
-                    ah__documents_where(loader->documents), ah__data_format_words[document->form]);
-}
-
 /* Whether anything of the first `length` ids is learned; the first id itself is nobody's target. */
 static bool is_learned(const struct sequence *sequence, int64_t length)
 {
@@ -240,16 +235,132 @@ static int example_add(struct loader *loader, const struct sequence *sequence)
 
 static int example_read(struct loader *loader, const struct ah_document *document)
 {
-    struct ah_corpus *corpus = loader->corpus;
     struct sequence sequence = {0};
-    corpus->form = corpus->documents > 1 && corpus->form != document->form ? AH_DATA_AUTO : document->form;
-    int status = document->kind == AH_DOCUMENT_IDS    ? ids_read(&sequence, loader, document)
-                 : document->kind == AH_DOCUMENT_CHAT ? chat_read(&sequence, loader, document)
-                                                      : pair_read(&sequence, loader, document);
+    int status = document->kind == AH_DOCUMENT_IDS ? ids_read(&sequence, loader, document)
+                                                   : pair_read(&sequence, loader, document);
     if (status == AH_OK)
         status = example_add(loader, &sequence);
     sequence_free(&sequence);
     return status;
+}
+
+/* ---- conversations ----------------------------------------------------------------------------------------------- */
+
+/* The template, sought once. */
+static int chat_find(struct loader *loader)
+{
+    if (loader->chat_sought || !loader->how)
+        return AH_OK;
+    loader->chat_sought = true;
+    return ah__model_chat_open(&loader->chat, loader->how->model, loader->how->template_path);
+}
+
+/* How many of the ids a text's first `bytes` are. An id that stands for characters on both sides is counted where
+ * `through`. */
+static int boundary(int64_t *at, struct loader *loader, const struct ah_buf *text, size_t bytes,
+                    const struct sequence *whole, bool through)
+{
+    int32_t *ids;
+    int64_t count;
+    AH_TRY(encode(&ids, &count, loader, text->text, bytes));
+    *at = common(ids, count, whole->ids, whole->count);
+    *at += through && *at < count && *at < whole->count;
+    ah__free(ids);
+    return AH_OK;
+}
+
+/* The rendered text's ids, of which those are learned that have a character of a span. */
+static int piece_read(struct sequence *out, struct loader *loader, const struct ah_chat_piece *piece)
+{
+    AH_TRY(encode(&out->ids, &out->count, loader, piece->text.text, piece->text.length));
+    AH_TRY(ah__new(&out->learned, (size_t)out->count, sizeof *out->learned));
+    for (size_t i = 0; i < piece->span_count; i++) {
+        int64_t begin, end;
+        AH_TRY(boundary(&begin, loader, &piece->text, piece->spans[i].begin, out, false));
+        AH_TRY(boundary(&end, loader, &piece->text, piece->spans[i].end, out, true));
+        for (int64_t k = begin; k < end; k++)
+            out->learned[k] = true;
+    }
+    return AH_OK;
+}
+
+static int pieces_add(struct loader *loader, const struct ah_chat_masked *masked)
+{
+    struct ah_corpus *corpus = loader->corpus;
+    corpus->turns += (int64_t)masked->turns;
+    corpus->apart += (int64_t)masked->apart;
+    corpus->left_out += masked->count == 0;
+    for (size_t i = 0; i < masked->count; i++) {
+        struct sequence sequence = {0};
+        int status = piece_read(&sequence, loader, &masked->pieces[i]);
+        if (status == AH_OK)
+            status = example_add(loader, &sequence);
+        sequence_free(&sequence);
+        AH_TRY(status);
+    }
+    return AH_OK;
+}
+
+/* Some data sets have their tools as JSON in a text; `parsed` is freed by the caller. */
+static int tools_read(const cJSON **tools, cJSON **parsed, const cJSON *given, const char *where)
+{
+    *tools = given;
+    if (cJSON_IsString(given)) {
+        AH_TRY(ah__json_value_parse(parsed, given->valuestring, strlen(given->valuestring), where));
+        *tools = *parsed;
+    }
+    if (*tools && !cJSON_IsArray(*tools) && !cJSON_IsNull(*tools))
+        return ah__fail(AH_EINPUT, "%s: key 'tools': found another value, expected a list", where);
+    return AH_OK;
+}
+
+static int chat_add(struct loader *loader, const struct ah_document *document)
+{
+    /* Templates that tell the day tell this one, or the same data were others tomorrow. */
+    static const struct tm day = {
+        .tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_hour = 12, .tm_wday = 5, .tm_yday = 207};
+    struct ah_chat_masked masked = {0};
+    struct ah_conversation conversation = {.messages = document->messages,
+                                           .given = document->given,
+                                           .name = ah__documents_where(loader->documents),
+                                           .now = &day};
+    cJSON *parsed = NULL;
+    int status = tools_read(&conversation.tools, &parsed, document->tools, conversation.name);
+    if (status == AH_OK)
+        status = ah__chat_mask(&masked, loader->chat, &conversation, loader->how->train_on);
+    if (status == AH_OK)
+        status = pieces_add(loader, &masked);
+    loader->corpus->templated = true;
+    cJSON_Delete(parsed);
+    ah__chat_masked_free(&masked);
+    return status;
+}
+
+static int no_template(const struct loader *loader, const struct ah_document *document)
+{
+    return ah__fail(AH_EINPUT,
+                    "%s: found a conversation (%s), and no chat template with the model, expected one: chat_template "
+                    "in tokenizer_config.json, or --chat-template FILE (chat_template)",
+                    ah__documents_where(loader->documents), ah__data_format_words[document->form]);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+/* Whatever is no running text. */
+static int record_read(struct loader *loader, const struct ah_document *document)
+{
+    struct ah_corpus *corpus = loader->corpus;
+    corpus->form = corpus->documents > 1 && corpus->form != document->form ? AH_DATA_AUTO : document->form;
+    if (document->kind == AH_DOCUMENT_CHAT) {
+        AH_TRY(chat_find(loader));
+        if (loader->chat)
+            return chat_add(loader, document);
+        if (!document->completion)
+            return no_template(loader, document);
+    }
+    if (document->kind != AH_DOCUMENT_IDS)
+        AH_TRY(ah__document_end_check(loader->tokenizer, loader->vocab_size));
+    return example_read(loader, document);
 }
 
 static int load_all(struct loader *loader)
@@ -261,29 +372,45 @@ static int load_all(struct loader *loader)
         AH_TRY(ah__documents_next(&more, &document, loader->documents));
         if (!more)
             return AH_OK;
-        if (document.kind != AH_DOCUMENT_IDS && !document.alone)
-            AH_TRY(ah__document_end_check(loader->tokenizer, loader->vocab_size));
         loader->corpus->documents += document.whole;
         if (document.kind != AH_DOCUMENT_TEXT) {
-            AH_TRY(example_read(loader, &document));
+            AH_TRY(record_read(loader, &document));
             continue;
         }
+        if (!document.alone)
+            AH_TRY(ah__document_end_check(loader->tokenizer, loader->vocab_size));
         AH_TRY(text_add(loader, &document));
         if (document.whole && !document.alone)
             AH_TRY(ids_add(loader, &end, 1));
     }
 }
 
+/* The template and what is learned tell the data apart, too. */
+static uint64_t learned_signature(const struct ah_corpus *corpus)
+{
+    uint64_t hash = ah__hash(corpus->ids, (size_t)corpus->count * sizeof *corpus->ids, corpus->signature);
+    return ah__hash(corpus->learned, (size_t)corpus->count * sizeof *corpus->learned, hash);
+}
+
 int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count, enum ah_data_format format,
-                    const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t most)
+                    const struct ah_tokenizer *tokenizer, const struct ah_corpus_chat *chat, int64_t vocab_size,
+                    int64_t most)
 {
     struct ah_corpus corpus = {0};
-    struct loader loader = {&corpus, NULL, tokenizer, vocab_size, most, ah__pages_available()};
+    struct loader loader = {.corpus = &corpus,
+                            .tokenizer = tokenizer,
+                            .how = chat,
+                            .vocab_size = vocab_size,
+                            .most = most,
+                            .free_bytes = ah__pages_available()};
     AH_TRY(ah__documents_open(&loader.documents, paths, count, format));
     int status = load_all(&loader);
     corpus.signature = ah__hash_int(tokenizer->signature, ah__documents_signature(loader.documents));
     corpus.bytes = ah__documents_bytes(loader.documents);
+    if (status == AH_OK && corpus.templated)
+        corpus.signature = learned_signature(&corpus);
     ah__documents_close(loader.documents);
+    ah__chat_close(loader.chat);
     if (status == AH_OK)
         *out = corpus;
     else

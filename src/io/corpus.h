@@ -4,11 +4,15 @@
  * Documents of text follow one another, each with the document's end behind it; a single file of text has none, so
  * that it gives the same tokens packed and unpacked. A pair is one example: the tokens of prompt and completion
  * together, and the document's end; what is learned of it begins where its tokens are no longer those of the prompt
- * alone. A record of an instruction is such a pair, laid out as published (io/alpaca.h). A record of ids is an example
- * as it stands. */
+ * alone. A record of ids is an example as it stands.
+ *
+ * A conversation is rendered by the model's chat template and tokenized as it stands there, with no token before or
+ * behind it; what is learned of it says chat/chat.h. A record of an instruction is a conversation, too, or, for a model
+ * without a template, a pair, laid out as published (io/alpaca.h). */
 #ifndef AH_IO_CORPUS_H
 #define AH_IO_CORPUS_H
 
+#include "chat/chat.h"
 #include "io/documents.h"
 #include "tokenizer/tokenizer.h"
 
@@ -30,14 +34,24 @@ struct ah_corpus {
     int64_t documents;        /* read, those left out too */
     int64_t cut;              /* examples that were longer than seq + 1 */
     int64_t left_out;         /* examples of which nothing that is learned had room */
+    bool templated;           /* a chat template was used */
+    int64_t turns, apart;     /* of assistants that are learned, and those of them that are an example of their own */
     int64_t bytes;            /* of the files */
     uint64_t signature;       /* of names in folders, order and every byte of the files, and the tokenizer */
 };
 
-/* Reads all documents. Examples are cut to `most` + 1 ids. Every id is below vocab_size. AH_EINPUT names file, line and
- * token, or says how much memory is there when it takes more than half of what is free; as ah__documents_next. */
+/* How conversations are read. The template is opened when the first one is met. */
+struct ah_corpus_chat {
+    const char *model, *template_path; /* as for ah__model_chat_open */
+    enum ah_train_on train_on;
+};
+
+/* Reads all documents; conversations are refused where `chat` is null. Examples are cut to `most` + 1 ids. Every id
+ * is below vocab_size. AH_EINPUT names file, line and token, or says how much memory is there when it takes more
+ * than half of what is free; as ah__documents_next. */
 int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count, enum ah_data_format format,
-                    const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t most);
+                    const struct ah_tokenizer *tokenizer, const struct ah_corpus_chat *chat, int64_t vocab_size,
+                    int64_t most);
 /* Zero-initialised is fine. */
 void ah__corpus_free(struct ah_corpus *corpus);
 

@@ -215,6 +215,23 @@ int ah__model_files_load(struct ah_model_files *files, const char *path)
     return status;
 }
 
+int ah__model_files_set(struct ah_model_files *files, const char *name, const char *path)
+{
+    char *text;
+    size_t length;
+    AH_TRY(ah__file_read(&text, &length, path, FILE_MOST));
+    for (size_t i = 0; i < files->count; i++) {
+        struct ah_model_file *file = &files->file[i];
+        if (strcmp(file->name, name) != 0)
+            continue;
+        ah__free(file->text);
+        file->text = text;
+        file->length = length;
+        return AH_OK;
+    }
+    return take(files, name, text, length);
+}
+
 int ah__model_file_save(const struct ah_model_file *file, const char *folder)
 {
     char *path;

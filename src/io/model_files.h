@@ -27,6 +27,8 @@ bool ah__model_files_are(const char *name);
  * may be a configuration's file, a GGUF file, which gives what io/gguf_files.h makes of it, or null. AH_EINPUT: one
  * cannot be read, or is longer than 64 MiB; AH_EIO; AH_ENOMEM. */
 int ah__model_files_load(struct ah_model_files *files, const char *path);
+/* The text of the file at `path`, by the name that it has here, in place of one of that name. Fails likewise. */
+int ah__model_files_set(struct ah_model_files *files, const char *name, const char *path);
 /* Writes one into a folder. AH_EIO. */
 int ah__model_file_save(const struct ah_model_file *file, const char *folder);
 /* Zero-initialised is fine. */

@@ -121,11 +121,11 @@ static bool can_unpack(const struct ah_map *map)
 }
 
 static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, const char *path,
-                          const struct ah_tokenizer *tokenizer, int64_t seq)
+                          const struct ah_tokenizer *tokenizer, const struct ah_tokens_options *options)
 {
     struct ah_corpus *corpus = &tokens->corpus;
     struct ah_tokens_info *info = &tokens->info;
-    AH_TRY(ah__corpus_load(corpus, &path, 1, format, tokenizer, tokens->vocab_size, seq));
+    AH_TRY(ah__corpus_load(corpus, &path, 1, format, tokenizer, options->chat, tokens->vocab_size, options->seq));
     tokens->encoded = corpus->ids;
     info->text = true;
     info->format = corpus->examples || corpus->left_out ? "examples" : "documents";
@@ -133,6 +133,9 @@ static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, 
     info->documents = corpus->documents;
     info->cut = corpus->cut;
     info->left_out = corpus->left_out;
+    info->templated = corpus->templated;
+    info->turns = corpus->turns;
+    info->apart = corpus->apart;
     info->form = corpus->form;
     info->memory_bytes = (int64_t)(corpus->room * sizeof *corpus->ids + corpus->learned_room * sizeof *corpus->learned +
                                    corpus->example_room * sizeof *corpus->examples);
@@ -141,7 +144,7 @@ static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, 
     if (corpus->examples || !corpus->left_out)
         return AH_OK;
     return ah__fail(AH_EINPUT, "%s: found no example with room for what is learned of it in %lld tokens, expected one",
-                    path, (long long)seq);
+                    path, (long long)options->seq);
 }
 
 static bool is_folder(const char *path)
@@ -151,15 +154,16 @@ static bool is_folder(const char *path)
 }
 
 /* Where the tokens are. What a file was said to be it must be. */
-static int layout_read(struct ah_tokens *tokens, enum ah_data_format format, const char *path,
-                       const struct ah_tokenizer *tokenizer, int64_t seq)
+static int layout_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer,
+                       const struct ah_tokens_options *options)
 {
+    const enum ah_data_format format = options->format;
     const struct ah_map *map = &tokens->map;
     const bool of_tokens = format == AH_DATA_LLMC || format == AH_DATA_NANOGPT;
     if (!map->data && of_tokens)
         return ah__fail(AH_EINPUT, "%s: found a folder or pipe, expected a file of tokens", path);
     if (!map->data || (!of_tokens && can_unpack(map)))
-        return documents_read(tokens, format, path, tokenizer, seq);
+        return documents_read(tokens, format, path, tokenizer, options);
     enum ah_data_format found = file_format(map, path, tokens->vocab_size);
     if (format == AH_DATA_LLMC && found != AH_DATA_LLMC)
         return ah__fail(AH_EINPUT, "%s: found no token file's header, expected one of llm.c", path);
@@ -171,7 +175,7 @@ static int layout_read(struct ah_tokens *tokens, enum ah_data_format format, con
     case AH_DATA_TEXT:
         return text_read(tokens, path, tokenizer);
     default:
-        return documents_read(tokens, format == AH_DATA_AUTO ? AH_DATA_JSONL : format, path, tokenizer, seq);
+        return documents_read(tokens, format == AH_DATA_AUTO ? AH_DATA_JSONL : format, path, tokenizer, options);
     }
 }
 
@@ -396,7 +400,7 @@ static int open_all(struct ah_tokens *tokens, const struct ah_tokenizer *tokeniz
     if (seq < 1 || seq == INT64_MAX || !(val_fraction >= 0 && val_fraction <= 0.5))
         return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5",
                         (long long)seq, val_fraction);
-    AH_TRY(layout_read(tokens, options->format, path, tokenizer, seq));
+    AH_TRY(layout_read(tokens, path, tokenizer, options));
     AH_TRY(pack_check(tokens, tokenizer));
     AH_TRY(split(tokens, path, seq, val_fraction));
     AH_TRY(content_check(tokens, path, tokenizer, tokens->vocab_size, options->known));

@@ -20,7 +20,7 @@
 #define AH_IO_TOKENS_H
 
 #include "base/file.h"
-#include "io/documents.h"
+#include "io/corpus.h"
 #include "op/op.h"
 #include "tokenizer/tokenizer.h"
 
@@ -39,6 +39,8 @@ struct ah_tokens_info {
     int64_t documents;        /* read; 0: text or a token file that does not say */
     int64_t examples;         /* that are used; 0: none */
     int64_t cut, left_out;    /* examples that are too long, and those with no room for what is learned */
+    bool templated;           /* conversations were rendered by a chat template */
+    int64_t turns, apart;     /* of assistants in them, and those that are an example of their own (chat/chat.h) */
     int64_t memory_bytes;     /* that tokens take; 0: they are read from the file */
     int64_t seq;
     uint64_t signature;         /* of every byte and a text's tokenizer: tells another file apart on resume */
@@ -67,6 +69,7 @@ struct ah_tokens_options {
     int64_t seq;
     double val_fraction;
     const struct ah_tokens_known *known;
+    const struct ah_corpus_chat *chat; /* null: conversations are refused */
 };
 int ah__tokens_open_with(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer,
                          int64_t vocab_size, const struct ah_tokens_options *options);

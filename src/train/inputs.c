@@ -42,6 +42,8 @@ static int open_model(struct ah_training *training)
     AH_TRY(ah__model_files_load(&training->files, training->resumed.folder ? training->resumed.folder
                                                   : options->model         ? NULL
                                                                            : path));
+    if (options->chat_template && !options->model)
+        AH_TRY(ah__model_files_set(&training->files, "chat_template.jinja", options->chat_template));
     if (training->files.outside)
         ah__training_note(training, "%s is a link that leads out of its folder: checkpoints get no copy",
                           training->files.outside);
@@ -88,22 +90,47 @@ static int find_weights(struct ah_training *training)
     return AH_OK;
 }
 
-/* What of a form's examples is learned. */
-static const char *learned_of(enum ah_data_format form)
+/* What of the examples is learned. */
+static const char *learned_of(const struct ah_tokens_info *info, enum ah_train_on train_on)
 {
-    return form == AH_DATA_IDS ? "what labels do not leave out" : "the completions";
+    static const char *const words[] = {
+        [AH_TRAIN_ON_ASSISTANT] = "what assistants say",
+        [AH_TRAIN_ON_ALL] = "everything",
+        [AH_TRAIN_ON_LAST] = "the last messages",
+    };
+    if (info->templated)
+        return words[train_on];
+    return info->form == AH_DATA_IDS ? "what labels do not leave out" : "the completions";
+}
+
+/* A template that writes a turn otherwise once more messages follow. */
+static void tell_turns(const struct ah_training *training, const struct ah_tokens_info *info)
+{
+    if (info->apart)
+        ah__training_note(training,
+                          "the chat template is not prefix-stable: it writes %" PRId64 " of %" PRId64
+                          " turns otherwise "
+                          "once others follow, and each of them is an example of its own",
+                          info->apart, info->turns);
 }
 
 static void tell_examples(const struct ah_training *training, const struct ah_tokens_info *info)
 {
     char placed[64] = "one in each sequence";
-    bool layout = info->form == AH_DATA_ALPACA || info->form == AH_DATA_DOLLY || info->form == AH_DATA_ORCA;
+    enum ah_train_on train_on = AH_TRAIN_ON_ASSISTANT;
+    (void)ah__train_on_parse(&train_on, training->options->train_on); /* was checked before */
+    bool layout =
+        !info->templated && (info->form == AH_DATA_ALPACA || info->form == AH_DATA_DOLLY || info->form == AH_DATA_ORCA);
     if (training->settings.pack)
         snprintf(placed, sizeof placed, "packed into %" PRId64 " sequences",
                  info->train_windows + (info->held_out ? info->val_windows : 0));
     ah__training_note(training, "%" PRId64 " examples (%s)%s, %s; the loss is of %s", info->examples,
                       info->form == AH_DATA_AUTO ? "of several forms" : ah__data_format_words[info->form],
-                      layout ? " in the layout of Stanford Alpaca" : "", placed, learned_of(info->form));
+                      layout            ? " in the layout of Stanford Alpaca"
+                      : info->templated ? " by the chat template"
+                                        : "",
+                      placed, learned_of(info, train_on));
+    tell_turns(training, info);
 }
 
 /* What a user may not have meant. */
@@ -145,11 +172,19 @@ static int open_data(struct ah_training *training)
     if (!path || !path[0])
         return ah__fail(AH_EINPUT, "data: found none, expected text, JSON lines, a folder of them or a token file");
     enum ah_data_format format;
+    struct ah_corpus_chat chat = {model_path, training->options->chat_template, AH_TRAIN_ON_ASSISTANT};
+    AH_TRY(ah__train_on_parse(&chat.train_on, training->options->train_on));
     AH_TRY(ah__model_tokenizer_open(&training->tokenizer, model_path));
     AH_TRY(ah__tokenizer_end_set(training->tokenizer, training->options->eos));
     AH_TRY(ah__data_format_parse(&format, training->options->data_format));
-    const struct ah_tokens_options options = {format, training->settings.pack, training->settings.seq, val_fraction,
-                                              training->has_run_config ? &training->run_config.data : NULL};
+    const struct ah_tokens_options options = {
+        .format = format,
+        .pack = training->settings.pack,
+        .seq = training->settings.seq,
+        .val_fraction = val_fraction,
+        .known = training->has_run_config ? &training->run_config.data : NULL,
+        .chat = &chat,
+    };
     AH_TRY(ah__tokens_open_with(&training->tokens, path, training->tokenizer, ah_model_get(training->model)->vocab_size,
                                 &options));
     tell_data(training, path);

@@ -29,13 +29,15 @@ static int save(const struct ah_training *training, const char *name,
     return status;
 }
 
-/* The real paths of the model and of a plan's file, null for what is none. */
-static int run_config_paths(char **model, char **plan, const struct ah_train_options *options)
+/* The real paths of the model, of a plan's file and of a chat template's, null for what is none. */
+static int run_config_paths(char **model, char **plan, char **template, const struct ah_train_options *options)
 {
     if (!options->model && options->model_path)
         AH_TRY(ah__path_real(model, options->model_path));
     if (options->plan && strchr(options->plan, '.')) /* a file, which is found from anywhere */
         AH_TRY(ah__path_real(plan, options->plan));
+    if (options->chat_template)
+        AH_TRY(ah__path_real(template, options->chat_template));
     return AH_OK;
 }
 
@@ -44,10 +46,10 @@ static int save_run_config(const struct ah_training *training, const char *path)
     const struct ah_train_options *options = training->options;
     const struct ah_tokens_info *info = ah__training_data(training);
     const char *model = options->model ? NULL : options->model_path;
-    char *model_real = NULL, *plan_real = NULL;
+    char *model_real = NULL, *plan_real = NULL, *template_real = NULL;
     struct ah_dev_info device;
     training->session->dev->ops->info(training->session->dev, &device);
-    int status = run_config_paths(&model_real, &plan_real, options);
+    int status = run_config_paths(&model_real, &plan_real, &template_real, options);
     struct ah_run_config run_config = {
         .model_path = model_real                 ? model_real
                       : training->has_run_config ? training->run_config.model_path
@@ -55,6 +57,8 @@ static int save_run_config(const struct ah_training *training, const char *path)
         .data_path = training->saver.state.data_path,
         .data_format = options->data_format,
         .eos = options->eos,
+        .chat_template = template_real,
+        .train_on = options->train_on,
         .device = options->device,
         .plan = plan_real ? plan_real : options->plan,
         .policy = options->policy,
@@ -76,6 +80,7 @@ static int save_run_config(const struct ah_training *training, const char *path)
         status = ah__run_config_save(&run_config, &facts, path);
     ah__free(model_real);
     ah__free(plan_real);
+    ah__free(template_real);
     return status;
 }
 

@@ -39,6 +39,8 @@ static int add_data(cJSON *tree, const struct ah_run_config *run_config)
     AH_TRY(add_text(data, "path", run_config->data_path));
     AH_TRY(add_text(data, "format", run_config->data_format));
     AH_TRY(add_text(data, "eos", run_config->eos));
+    AH_TRY(add_text(data, "chat_template", run_config->chat_template));
+    AH_TRY(add_text(data, "train_on", run_config->train_on));
     AH_TRY(ah__json_add_int(data, "bytes", known->stamp.bytes));
     AH_TRY(ah__json_add_int(data, "tokens", run_config->data_tokens));
     AH_TRY(ah__json_add_hash(data, "signature", known->signature));
@@ -143,6 +145,8 @@ static int read_data(struct ah_run_config *out, const struct ah_json *json)
     AH_TRY(read_text(&out->data_path, &data, "path"));
     AH_TRY(read_text(&out->data_format, &data, "format"));
     AH_TRY(read_text(&out->eos, &data, "eos"));
+    AH_TRY(read_text(&out->chat_template, &data, "chat_template"));
+    AH_TRY(read_text(&out->train_on, &data, "train_on"));
     AH_TRY(ah__json_int(&out->data_tokens, &data, "tokens", 0, most));
     AH_TRY(ah__json_int(&known->stamp.bytes, &data, "bytes", 0, most));
     AH_TRY(ah__json_hash(&known->signature, &data, "signature"));
@@ -230,9 +234,11 @@ void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_
     if (!again || !options->data_path)
         take_text(&options->data_format, run_config->data_format);
     take_text(&options->eos, run_config->eos);
+    take_text(&options->train_on, run_config->train_on);
     options->no_dropout = options->no_dropout || run_config->no_dropout;
     if (!again)
         return;
+    take_text(&options->chat_template, run_config->chat_template); /* a checkpoint has it among its files */
     if (!options->model)
         take_text(&options->model_path, run_config->model_path);
     take_text(&options->data_path, run_config->data_path);

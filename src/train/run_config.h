@@ -11,6 +11,8 @@ struct ah_run_config {
     const char *model_path, *data_path; /* absolute; null: the caller's own model */
     const char *data_format;            /* as asked for; null: not */
     const char *eos;                    /* likewise */
+    const char *chat_template;          /* absolute */
+    const char *train_on;               /* as asked for */
     const char *device, *plan, *policy; /* as asked for; null: not */
     struct ah_dev_options dev;          /* threads, as chosen where they were, and link */
     struct ah_budget budget;            /* 0: no limit */

@@ -122,6 +122,53 @@ static void a_format_is_kept(void **state)
     expect_same_file(whole, part, "checkpoint/model.safetensors");
 }
 
+/* Conversations: the template that is given goes into the saved folder, where the training that goes on, and whoever
+ * loads the folder, finds it. */
+static void conversations_train_and_resume(void **state)
+{
+    (void)state;
+    static const char template[] = "{% for m in messages %}{{ m.role[0] }}{{ m.content }};{% endfor %}"
+                                   "{% if add_generation_prompt %}a{% endif %}";
+    struct place place;
+    struct ah_train_result result;
+    char whole[PATH_SIZE], part[PATH_SIZE], data[PATH_SIZE], given[PATH_SIZE], text[8192];
+    size_t length = 0;
+    place_init(&place);
+    for (int i = 0; i < 40; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length,
+                                   "{\"messages\": [{\"role\": \"user\", \"content\": \"%d\"}, {\"role\": "
+                                   "\"assistant\", \"content\": \"%d\"}]}\n",
+                                   i % 7, i % 7 + 1);
+    snprintf(data, sizeof data, "%s.jsonl", place.data);
+    assert_ok(ah__file_write(data, text, length));
+    snprintf(given, sizeof given, "%s.jinja", place.data);
+    assert_ok(ah__file_write(given, template, strlen(template)));
+    struct ah_train_options options = options_on(&place, data, whole, "whole");
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "--chat-template FILE");
+    options.train_on = "user";
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "train_on: found 'user', expected assistant, all or last");
+    options.train_on = "last";
+    options.chat_template = given;
+    assert_ok(ah_train(&result, &options));
+    assert_non_null(strstr(notes,
+                           "40 examples (messages) by the chat template, one in each sequence; the loss is of the "
+                           "last messages"));
+    options = options_on(&place, data, part, "part");
+    options.train_on = "last";
+    options.chat_template = given;
+    assert_ok(train_watched(&result, &options, NULL, stop_at_3));
+    assert_ok(ah__file_write(given, "changed", 7));
+    struct ah_train_options resume = resume_of(&place);
+    resume.resume_dir = part;
+    assert_ok(ah_train(&result, &resume));
+    expect_same_file(whole, part, "checkpoint/model.safetensors");
+    char *saved = read_text(part, "checkpoint/chat_template.jinja", &length);
+    assert_string_equal(saved, template);
+    ah__free(saved);
+    resume.train_on = "all";
+    assert_fails(ah_train(&result, &resume), AH_ESTALE, "as in the checkpoint's data");
+}
+
 /* Steps that pass over the training part so often, and no steps beside them. */
 static void epochs_are_steps(void **state)
 {
@@ -142,5 +189,6 @@ static void epochs_are_steps(void **state)
     assert_fails(ah_train(&result, &options), AH_EINPUT, "epochs: found -1, expected more than 0");
 }
 
-AH_TEST_SUITE("train/data", cmocka_unit_test(epochs_are_steps), cmocka_unit_test(examples_train_and_resume),
-              cmocka_unit_test(packed_text_is_the_same_text), cmocka_unit_test(a_format_is_kept))
+AH_TEST_SUITE("train/data", cmocka_unit_test(conversations_train_and_resume), cmocka_unit_test(epochs_are_steps),
+              cmocka_unit_test(examples_train_and_resume), cmocka_unit_test(packed_text_is_the_same_text),
+              cmocka_unit_test(a_format_is_kept))

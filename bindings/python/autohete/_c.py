@@ -44,6 +44,16 @@ AH_SESSION_PLAN = 4
 AH_TARGET_IGNORED = -100
 
 
+class ah_chat_options(Structure):
+    _fields_ = [
+        ("conversation", c_char_p),
+        ("length", c_size_t),
+        ("name", c_char_p),
+        ("add_generation_prompt", c_bool),
+        ("date", c_char_p),
+    ]
+
+
 class ah_data_options(Structure):
     _fields_ = [
         ("model_path", c_char_p),
@@ -102,6 +112,8 @@ class ah_eval_options(Structure):
         ("on_progress", CFUNCTYPE(c_int, c_int64, c_int64, c_void_p)),
         ("context", c_void_p),
         ("eos", c_char_p),
+        ("chat_template", c_char_p),
+        ("train_on", c_char_p),
     ]
 
 
@@ -492,6 +504,8 @@ class ah_train_options(Structure):
         ("on_fault", CFUNCTYPE(None, c_char_p, c_void_p)),
         ("epochs", c_double),
         ("eos", c_char_p),
+        ("chat_template", c_char_p),
+        ("train_on", c_char_p),
     ]
 
 
@@ -538,6 +552,10 @@ FUNCTIONS = {
     "ah_rate_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_size_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
     "ah_count_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
+    "ah_chat_open": (c_int, [POINTER(c_void_p), c_char_p, c_char_p]),
+    "ah_chat_close": (None, [c_void_p]),
+    "ah_chat_render": (c_int, [POINTER(c_char_p), POINTER(c_size_t), c_void_p, POINTER(ah_chat_options)]),
+    "ah_chat_mask": (c_int, [POINTER(c_char_p), POINTER(c_size_t), c_void_p, POINTER(ah_chat_options), c_char_p]),
     "ah_data_options_init": (None, [POINTER(ah_data_options)]),
     "ah_data_prepare": (c_int, [POINTER(ah_data_result), POINTER(ah_data_options)]),
     "ah_export_gguf": (c_int, [c_char_p, c_char_p, c_char_p]),

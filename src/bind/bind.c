@@ -6,25 +6,36 @@ enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes sh
 
 /* ---- prepared programs ------------------------------------------------------------------------------------------- */
 
+static int code_prepare(struct ah_bound_programs *out, struct ah_prepared **prepared, const struct ah_code *code)
+{
+    for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
+        AH_TRY(out->dev->ops->prepare(out->dev, &code->program[kind], &prepared[kind]));
+        if (prepared[kind]->workspace_bytes > out->workspace_bytes)
+            out->workspace_bytes = prepared[kind]->workspace_bytes;
+    }
+    return AH_OK;
+}
+
 int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev)
 {
     *out = (struct ah_bound_programs){.dev = dev};
     for (int class = 0; class < AH_CLASS_COUNT; class ++)
-        for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
-            struct ah_prepared **prepared = &out->prepared[class][kind];
-            AH_TRY(dev->ops->prepare(dev, &partition->code[class].program[kind], prepared));
-            if ((*prepared)->workspace_bytes > out->workspace_bytes)
-                out->workspace_bytes = (*prepared)->workspace_bytes;
-        }
-    return AH_OK;
+        AH_TRY(code_prepare(out, out->prepared[class], &partition->code[class]));
+    return partition->others_from ? code_prepare(out, out->other, &partition->other) : AH_OK;
+}
+
+static void prepared_free(const struct ah_bound_programs *programs, struct ah_prepared *const *prepared)
+{
+    for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
+        if (prepared[kind])
+            programs->dev->ops->prepared_free(programs->dev, prepared[kind]);
 }
 
 void ah__bound_programs_fini(struct ah_bound_programs *programs)
 {
     for (int class = 0; class < AH_CLASS_COUNT; class ++)
-        for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
-            if (programs->prepared[class][kind])
-                programs->dev->ops->prepared_free(programs->dev, programs->prepared[class][kind]);
+        prepared_free(programs, programs->prepared[class]);
+    prepared_free(programs, programs->other);
     *programs = (struct ah_bound_programs){0};
 }
 
@@ -121,7 +132,8 @@ static struct ah_task *task_add(const struct bind *bind, enum ah_task_type type)
 
 static const struct ah_prepared *prepared_of(const struct bind *bind, enum ah_program_kind kind)
 {
-    return bind->binding->programs->prepared[bind->binding->class][kind];
+    const struct ah_bound_programs *programs = bind->binding->programs;
+    return bind->binding->other ? programs->other[kind] : programs->prepared[bind->binding->class][kind];
 }
 
 static void bases_fill(char *base[AH_SPACE_COUNT], const struct bind *bind)

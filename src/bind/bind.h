@@ -30,7 +30,8 @@ int64_t ah__tokens_bytes(const struct ah_partition *partition); /* at least; any
 struct ah_bound_programs {
     struct ah_dev *dev;
     struct ah_prepared *prepared[AH_CLASS_COUNT][AH_PROGRAM_COUNT];
-    int64_t workspace_bytes; /* what the neediest asks for */
+    struct ah_prepared *other[AH_PROGRAM_COUNT]; /* of blocks of the other kind; null: there are none */
+    int64_t workspace_bytes;                     /* what the neediest asks for */
 };
 /* Prepares all of them. `partition` must outlive the result. Freed by ah__bound_programs_fini, also after failure. */
 int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev);
@@ -73,6 +74,7 @@ struct ah_binding {
     const struct ah_partition *partition;
     const struct ah_bound_programs *programs;
     enum ah_class class; /* of the item's partition */
+    bool other;          /* which is a block of the other kind */
     int group;           /* whose model data it moves or updates */
     int rank;            /* of those that the partition's step has */
     int micro_batches;   /* of which forward and backward run the programs */

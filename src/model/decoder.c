@@ -15,7 +15,7 @@ static void sizes_of(struct ah_config_size sizes[SIZES], struct ah_decoder *deco
         {"vocab_size", &decoder->vocab_size, 1 << 24},
         {"hidden_size", &decoder->hidden_size, 1 << 20},
         {"intermediate_size", &decoder->intermediate_size, 1 << 22},
-        {"num_hidden_layers", &decoder->layers, 1 << 12},
+        {"num_hidden_layers", &decoder->layers, AH_DECODER_MOST_LAYERS},
         {"num_attention_heads", &decoder->heads, 1 << 16},
         {"max_position_embeddings", &decoder->positions, 1 << 24},
     };
@@ -24,7 +24,9 @@ static void sizes_of(struct ah_config_size sizes[SIZES], struct ah_decoder *deco
 
 static int parse_heads(struct ah_decoder *decoder, const struct ah_json *json)
 {
-    decoder->kv_heads = decoder->heads;
+    decoder->kv_heads = decoder->kv_heads > 0 && !cJSON_HasObjectItem(json->node, "num_key_value_heads")
+                            ? decoder->kv_heads
+                            : decoder->heads;
     AH_TRY(ah__config_int(&decoder->kv_heads, json, "num_key_value_heads", 1, 1 << 16));
     if (decoder->heads % decoder->kv_heads != 0)
         return ah__fail(AH_EINPUT,
@@ -55,9 +57,10 @@ static struct ah_rope_keys rope_keys_of(const struct ah_decoder *decoder)
 static int parse_rope(struct ah_decoder *decoder, const struct ah_json *json)
 {
     struct ah_rope_keys keys = rope_keys_of(decoder);
-    decoder->rope = (struct ah_rope){.theta = 10000, .part = 1};
-    AH_TRY(ah__rope_parse(&decoder->rope, json, &keys, decoder->positions));
-    return ah__rope_dims(&decoder->rotary_dims, &decoder->rope, json, &keys, decoder->head_dim);
+    struct ah_rope rope = {.theta = decoder->theta > 0 ? decoder->theta : 10000, .part = 1};
+    AH_TRY(ah__rope_parse(&rope, json, &keys, decoder->positions));
+    decoder->kind[0].rope = decoder->kind[1].rope = rope;
+    return ah__rope_dims(&decoder->rotary_dims, &rope, json, &keys, decoder->head_dim);
 }
 
 int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
@@ -80,65 +83,7 @@ int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
     return ah__config_dropout(&decoder->dropout, json, dropouts_of(decoder));
 }
 
-int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *json)
-{
-    decoder->window = cJSON_HasObjectItem(json->node, "sliding_window") ? 0 : 4096;
-    return ah__config_int(&decoder->window, json, "sliding_window", 1, 1 << 24);
-}
-
-/* How many of the layers have a window: none or all; -1: they differ, or there are not as many. */
-static int64_t sliding_layers(const cJSON *types, int64_t layers)
-{
-    int64_t full = 0, sliding = 0;
-    const cJSON *type;
-    cJSON_ArrayForEach(type, types)
-    {
-        full += cJSON_IsString(type) && strcmp(type->valuestring, "full_attention") == 0;
-        sliding += cJSON_IsString(type) && strcmp(type->valuestring, "sliding_attention") == 0;
-    }
-    if (full + sliding != layers || cJSON_GetArraySize(types) != layers || (full && sliding))
-        return -1;
-    return sliding;
-}
-
-static int fail_differ(const struct ah_json *json, const char *key)
-{
-    return ah__fail(AH_EINPUT, "%s: key '%s': found blocks with and without a window, expected all %s", json->path, key,
-                    "num_hidden_layers of them alike");
-}
-
-int ah__decoder_parse_layers(struct ah_decoder *decoder, const struct ah_json *json)
-{
-    bool sliding = false;
-    int64_t full_layers = 28, layers = decoder->layers, sliding_count;
-    AH_TRY(ah__config_bool(&sliding, json, "use_sliding_window"));
-    AH_TRY(ah__decoder_parse_window(decoder, json));
-    AH_TRY(ah__config_int(&full_layers, json, "max_window_layers", 0, 1 << 24));
-    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->node, "layer_types");
-    const char *key = "layer_types";
-    if (types && !cJSON_IsNull(types))
-        sliding_count = sliding_layers(types, layers);
-    else {
-        key = "max_window_layers";
-        sliding_count = full_layers == 0 ? layers : full_layers >= layers ? 0 : -1;
-        sliding_count = sliding ? sliding_count : 0;
-    }
-    if (sliding_count < 0)
-        return fail_differ(json, key);
-    decoder->window = sliding && sliding_count ? decoder->window : 0;
-    return AH_OK;
-}
-
 /* ---- configuration -> config.json -------------------------------------------------------------------------------- */
-
-int ah__decoder_add_layers(cJSON *tree, const struct ah_decoder *decoder)
-{
-    AH_TRY(ah__json_add_bool(tree, "use_sliding_window", decoder->window > 0));
-    if (decoder->window == 0)
-        return AH_OK;
-    AH_TRY(ah__json_add_int(tree, "sliding_window", decoder->window));
-    return ah__json_add_int(tree, "max_window_layers", 0);
-}
 
 int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
 {
@@ -153,7 +98,7 @@ int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
     AH_TRY(ah__json_add_double(tree, "rms_norm_eps", decoder->eps));
     AH_TRY(ah__json_add_double(tree, "initializer_range", decoder->std));
     AH_TRY(ah__json_add_bool(tree, "tie_word_embeddings", decoder->tied));
-    AH_TRY(ah__rope_add(tree, &decoder->rope, &keys));
+    AH_TRY(ah__rope_add(tree, &decoder->kind[0].rope, &keys));
     return ah__config_add_zeros(tree, dropouts_of(decoder));
 }
 

@@ -12,14 +12,24 @@ enum ah_decoder_norms { AH_NORMS_BEFORE, AH_NORMS_AFTER, AH_NORMS_BOTH };
 /* Of which queries and keys have rmsnorm, before they rotate: of none, of each head, of all heads as one. */
 enum ah_decoder_qk_norm { AH_QK_NORM_NONE, AH_QK_NORM_HEADS, AH_QK_NORM_WHOLE };
 
+/* What may differ from block to block. */
+struct ah_decoder_kind {
+    int64_t window; /* keys that a query sees, 0: all before it */
+    struct ah_rope rope;
+    bool still; /* nothing rotates */
+};
+
+enum { AH_DECODER_MOST_LAYERS = 1 << 12 };
+
 struct ah_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, positions;
-    int64_t rotary_dims; /* channels of a head that rotate */
-    int64_t window;      /* keys that a query sees, 0: all before it */
-    double eps, std;     /* of rmsnorm; of initial values */
-    struct ah_rope rope;
-    bool partial; /* partial_rotary_factor is read */
-    bool fused;   /* queries, keys and values are rows of one weight, qkv_proj; gate and up of gate_up_proj */
+    int64_t rotary_dims;                          /* channels of a head that rotate */
+    double eps, std;                              /* of rmsnorm; of initial values */
+    double theta;                                 /* rope_theta where the key is missing; 0: 10000 */
+    struct ah_decoder_kind kind[2];               /* of blocks; the second where `others` says so */
+    uint64_t others[AH_DECODER_MOST_LAYERS / 64]; /* a bit a block */
+    bool partial;                                 /* partial_rotary_factor is read */
+    bool fused; /* queries, keys and values are rows of one weight, qkv_proj; gate and up of gate_up_proj */
     bool qkv_bias, out_bias, mlp_bias;
     enum ah_decoder_norms norms;
     enum ah_decoder_qk_norm qk_norm;
@@ -41,13 +51,23 @@ struct ah_decoder {
 /* The keys above; what other keys say stays what it is, but that factors become 1. head_dim and eps, when they are not
  * 0, are taken where the key is missing. */
 int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json);
-/* sliding_window: 4096, as transformers takes it, where the key is missing, none where it is null. */
+/* Of kind 0. sliding_window: 4096, as transformers takes it, where the key is missing, none where it is null. */
 int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *json);
-/* Qwen's use_sliding_window, sliding_window, max_window_layers and layer_types, of which either all blocks have a
- * window or none. */
+/* Qwen's use_sliding_window, sliding_window, max_window_layers and layer_types: blocks with a window are of the other
+ * kind, unless all are. */
 int ah__decoder_parse_layers(struct ah_decoder *decoder, const struct ah_json *json);
 int ah__decoder_add_layers(cJSON *tree, const struct ah_decoder *decoder);
 #define AH_DECODER_LAYER_KEYS "use_sliding_window", "sliding_window", "max_window_layers", "layer_types"
+/* layer_types: blocks of "sliding_attention" are of the other kind, those of "full_attention" are not. Without the key
+ * all stays. */
+int ah__decoder_parse_types(struct ah_decoder *decoder, const struct ah_json *json);
+int ah__decoder_add_types(cJSON *tree, const struct ah_decoder *decoder);
+/* Blocks are numbered from 0. */
+bool ah__decoder_is_other(const struct ah_decoder *decoder, int64_t block);
+void ah__decoder_set_other(struct ah_decoder *decoder, int64_t block, bool other);
+int64_t ah__decoder_others(const struct ah_decoder *decoder);
+/* Where all blocks are of the other kind, it becomes the only one. */
+void ah__decoder_settle(struct ah_decoder *decoder);
 
 /* Writes what ah__decoder_parse() reads. */
 int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder);

@@ -10,13 +10,13 @@ static struct ah_tensor linear(struct ah_graph *graph, const struct ah_decoder *
 }
 
 /* Queries or keys as the product gives them: of each head one vector, at the length and angle in which they meet. */
-static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *decoder, const char *norm,
-                              struct ah_tensor x, int64_t count)
+static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *decoder,
+                              const struct ah_decoder_kind *kind, const char *norm, struct ah_tensor x, int64_t count)
 {
     int64_t width = decoder->qk_norm == AH_QK_NORM_WHOLE ? count * decoder->head_dim : decoder->head_dim;
     if (decoder->qk_norm != AH_QK_NORM_NONE)
         x = ah__part_rmsnorm(graph, norm, x, width, decoder->eps);
-    return ah__rope_record(graph, x, count, decoder->rotary_dims, &decoder->rope, false);
+    return ah__rope_record(graph, x, count, kind->still ? -1 : decoder->rotary_dims, &kind->rope, false);
 }
 
 /* The next rows of a weight that several products share. */
@@ -39,14 +39,15 @@ static void qkv(struct ah_graph *graph, const struct ah_decoder *decoder, struct
                                 : linear(graph, decoder, names[i], x, hidden, width[i], decoder->qkv_bias);
 }
 
-static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decoder *decoder,
+                                  const struct ah_decoder_kind *kind, struct ah_tensor x)
 {
-    struct ah_attention_options options = {.window = (int)decoder->window, .scale = (float)decoder->attention_scale};
+    struct ah_attention_options options = {.window = (int)kind->window, .scale = (float)decoder->attention_scale};
     struct ah_tensor part[3];
     ah_graph_scope_push(graph, "self_attn");
     qkv(graph, decoder, x, part);
-    part[0] = heads(graph, decoder, "q_norm", part[0], decoder->heads);
-    part[1] = heads(graph, decoder, "k_norm", part[1], decoder->kv_heads);
+    part[0] = heads(graph, decoder, kind, "q_norm", part[0], decoder->heads);
+    part[1] = heads(graph, decoder, kind, "k_norm", part[1], decoder->kv_heads);
     x = ah_graph_attention_qkv(graph, part[0], part[1], part[2], (int)decoder->heads, (int)decoder->kv_heads, &options);
     x = linear(graph, decoder, "o_proj", x, decoder->heads * decoder->head_dim, decoder->hidden_size,
                decoder->out_bias);
@@ -93,7 +94,8 @@ static struct ah_tensor joined(struct ah_graph *graph, const struct ah_decoder *
     return ah_graph_add_inplace(graph, y, x);
 }
 
-static struct ah_tensor block(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+static struct ah_tensor block(struct ah_graph *graph, const struct ah_decoder *decoder,
+                              const struct ah_decoder_kind *kind, struct ah_tensor x)
 {
     static const struct {
         const char *before_attention, *after_attention, *before_feed_forward, *after_feed_forward;
@@ -103,7 +105,8 @@ static struct ah_tensor block(struct ah_graph *graph, const struct ah_decoder *d
         [AH_NORMS_BOTH] = {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
                            "post_feedforward_layernorm"},
     };
-    struct ah_tensor y = attention(graph, decoder, norm(graph, decoder, names[decoder->norms].before_attention, x));
+    struct ah_tensor y =
+        attention(graph, decoder, kind, norm(graph, decoder, names[decoder->norms].before_attention, x));
     x = joined(graph, decoder, names[decoder->norms].after_attention, y, x);
     y = feed_forward(graph, decoder, norm(graph, decoder, names[decoder->norms].before_feed_forward, x));
     return joined(graph, decoder, names[decoder->norms].after_feed_forward, y, x);
@@ -118,7 +121,7 @@ int ah__decoder_record(struct ah_graph *graph, int64_t batch, int64_t seq, void 
     struct ah_tensor x = scaled(graph, ah_graph_embedding(graph, table, tokens), decoder->embedding_scale);
     for (int64_t i = 0; i < decoder->layers; i++) {
         ah_graph_scope_push(graph, "model.layers.%lld", (long long)i);
-        x = block(graph, decoder, x);
+        x = block(graph, decoder, &decoder->kind[ah__decoder_is_other(decoder, i)], x);
         ah_graph_scope_pop(graph);
     }
     x = scaled(graph, norm(graph, decoder, "model.norm", x), decoder->logit_scale);

@@ -17,9 +17,9 @@ static int fill(cJSON *tree, const void *config)
 {
     const struct ah_decoder *decoder = config;
     AH_TRY(ah__decoder_add(tree, decoder));
-    if (decoder->window == 0) /* missing would be 4096 */
+    if (decoder->kind[0].window == 0) /* missing would be 4096 */
         return cJSON_AddNullToObject(tree, "sliding_window") ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory");
-    return ah__json_add_int(tree, "sliding_window", decoder->window);
+    return ah__json_add_int(tree, "sliding_window", decoder->kind[0].window);
 }
 
 static int text(char **out, const void *config)

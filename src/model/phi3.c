@@ -16,7 +16,7 @@ static int parse(void **out, const struct ah_json *json)
 {
     struct ah_decoder decoder = {.eps = 1e-5, .partial = true, .fused = true, .dropouts = dropouts};
     AH_TRY(ah__decoder_parse(&decoder, json));
-    AH_TRY(ah__config_int(&decoder.window, json, "sliding_window", 1, 1 << 24));
+    AH_TRY(ah__config_int(&decoder.kind[0].window, json, "sliding_window", 1, 1 << 24));
     return ah__decoder_new(out, &decoder);
 }
 
@@ -24,7 +24,7 @@ static int fill(cJSON *tree, const void *config)
 {
     const struct ah_decoder *decoder = config;
     AH_TRY(ah__decoder_add(tree, decoder));
-    return decoder->window ? ah__json_add_int(tree, "sliding_window", decoder->window) : AH_OK;
+    return decoder->kind[0].window ? ah__json_add_int(tree, "sliding_window", decoder->kind[0].window) : AH_OK;
 }
 
 static int text(char **out, const void *config)

@@ -10,7 +10,7 @@
     X(HEADS, int, heads)                                                                                               \
     X(KV_HEADS, int, kv_heads) /* of keys and values; each serves heads / kv_heads heads */                            \
     X(THETA, float, theta)     /* base of the wavelengths of a rotation by position */                                 \
-    X(DIMS, int, dims)         /* of a head that rotate, from its first on; 0: all */                                  \
+    X(DIMS, int, dims)         /* of a head that rotate, from its first on; 0: all; -1: none */                        \
     X(FACTOR, float,                                                                                                   \
       factor) /* wavelengths of a rotation are stretched by it, 0: are not; all of them without `high`, \
                                 else as Llama 3 does: none that fit `original` positions more than `high` times, all   \

@@ -17,7 +17,7 @@ int64_t ah__rotary_size(const struct ah_meta *x, const struct ah_attr *attr)
 
 int64_t ah__rotary_pairs(const struct ah_meta *x, const struct ah_attr *attr)
 {
-    return (attr->dims ? attr->dims : ah__rotary_size(x, attr)) / 2;
+    return attr->dims < 0 ? 0 : (attr->dims ? attr->dims : ah__rotary_size(x, attr)) / 2;
 }
 
 /* How often the wave fits the original positions says which part of it is stretched. */
@@ -69,7 +69,7 @@ static int rotary_infer(struct ah_meta *out, const struct ah_meta *in, const str
         return ah__op_wrong("x", &in[0], "[B,T,%sC] with C a multiple of %d heads", attr->by_head ? "3" : "",
                             attr->heads);
     int64_t size = ah__rotary_size(&in[0], attr), dims = attr->dims ? attr->dims : size;
-    if (dims < 0 || dims > size || dims % 2 != 0)
+    if (dims < -1 || dims > size || (dims > 0 && dims % 2 != 0))
         return ah__fail(AH_EINPUT, "%lld of %lld channels of a head rotate, expected an even number of them",
                         (long long)dims, (long long)size);
     if (!(attr->theta > 0 && isfinite(attr->theta)))

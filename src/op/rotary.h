@@ -4,7 +4,7 @@
 
 #include "op/op.h"
 
-/* Channels of a head of x [B,T,C], and how many pairs of them rotate. */
+/* Channels of a head of x [B,T,C], and how many pairs of them rotate, 0 for dims -1. */
 int64_t ah__rotary_size(const struct ah_meta *x, const struct ah_attr *attr);
 int64_t ah__rotary_pairs(const struct ah_meta *x, const struct ah_attr *attr);
 /* By how much pair i of `pairs` turns from one position to the next, in radians. */

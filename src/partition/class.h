@@ -1,4 +1,4 @@
-/* Classes: the three kinds of partition. All blocks are one structure, so everything that is known of partitions
+/* Classes: the three sorts of partition. All blocks are one structure, so everything that is known of partitions
  * (programs, sizes, times) is known once for each class; partition and group numbers are 0 embedding, 1..layers blocks,
  * layers+1 head. */
 #ifndef AH_PARTITION_CLASS_H

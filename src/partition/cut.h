@@ -25,8 +25,10 @@ void ah__cut_fini(struct ah_cut *cut);
 /* "embedding", "h.3", "head" into text[size]; returns text. */
 char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t size);
 
-/* Proves all blocks equal in operators, attributes, shapes, parameters and operands. `param_of`: value -> index in
- * partition. */
-int ah__cut_check_equal(const struct ah_cut *cut, const struct ah_partition *partition, const int *param_of);
+/* Proves all blocks equal in operators, shapes, parameters and operands, and of at most two kinds in attributes.
+ * *other: the first block of the other kind, 0 where all are alike; of_other [layers + 2], which begins false: which
+ * are. `param_of`: value -> index in partition. */
+int ah__cut_kinds(int *other, bool *of_other, const struct ah_cut *cut, const struct ah_partition *partition,
+                  const int *param_of);
 
 #endif

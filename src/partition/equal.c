@@ -1,4 +1,4 @@
-/* The proof that all blocks are one structure: what is compiled from block 0 runs every block. */
+/* The proof that all blocks are one structure: what is compiled from the first of each kind runs every block of it. */
 #include "partition/cut.h"
 
 enum { NAME_BYTES = 256 };
@@ -7,7 +7,8 @@ struct pair {
     const struct ah_cut *cut;
     const struct ah_partition *partition;
     const int *param_of;
-    int a, b; /* partitions compared */
+    int a, b;     /* partitions compared */
+    bool loosely; /* in all but attributes */
 };
 
 static const struct ah_node *node_at(const struct pair *pair, int block, int at)
@@ -30,7 +31,7 @@ static int compare_attr(const struct pair *pair, int at)
 {
     const struct ah_attr *a = &node_at(pair, pair->a, at)->attr, *b = &node_at(pair, pair->b, at)->attr;
     char text_a[AH_ATTR_TEXT_BYTES], text_b[AH_ATTR_TEXT_BYTES];
-    if (ah__attr_equal(a, b))
+    if (pair->loosely || ah__attr_equal(a, b))
         return AH_OK;
     ah__attr_format(text_a, sizeof text_a, a);
     ah__attr_format(text_b, sizeof text_b, b);
@@ -109,14 +110,37 @@ static int compare_ends(const struct pair *pair)
                            pair->cut->entering[pair->b + 1]);
 }
 
-int ah__cut_check_equal(const struct ah_cut *cut, const struct ah_partition *partition, const int *param_of)
+static int compare(const struct ah_cut *cut, const struct ah_partition *partition, const int *param_of, int a, int b,
+                   bool loosely)
 {
+    struct pair pair = {cut, partition, param_of, a, b, loosely};
+    int shorter = count_of(&pair, a) < count_of(&pair, b) ? count_of(&pair, a) : count_of(&pair, b);
+    for (int at = 0; at < shorter; at++)
+        AH_TRY(compare_node(&pair, at));
+    return compare_ends(&pair);
+}
+
+/* Of blocks that are equal in all else. */
+static bool attrs_equal(const struct ah_cut *cut, int a, int b)
+{
+    const struct ah_node *nodes = cut->graph->nodes;
+    for (int at = 0; at < cut->first_node[a + 1] - cut->first_node[a]; at++)
+        if (!ah__attr_equal(&nodes[cut->first_node[a] + at].attr, &nodes[cut->first_node[b] + at].attr))
+            return false;
+    return true;
+}
+
+int ah__cut_kinds(int *other, bool *of_other, const struct ah_cut *cut, const struct ah_partition *partition,
+                  const int *param_of)
+{
+    *other = 0;
     for (int block = 2; block <= cut->layers; block++) {
-        struct pair pair = {cut, partition, param_of, 1, block};
-        int shorter = count_of(&pair, 1) < count_of(&pair, block) ? count_of(&pair, 1) : count_of(&pair, block);
-        for (int at = 0; at < shorter; at++)
-            AH_TRY(compare_node(&pair, at));
-        AH_TRY(compare_ends(&pair));
+        AH_TRY(compare(cut, partition, param_of, 1, block, true));
+        of_other[block] = !attrs_equal(cut, 1, block);
+        if (of_other[block] && !*other)
+            *other = block;
+        if (of_other[block] && compare(cut, partition, param_of, *other, block, false) != AH_OK)
+            return ah__fail_prefix(AH_EINPUT, "found three kinds of blocks, expected two at most");
     }
     return AH_OK;
 }

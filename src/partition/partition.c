@@ -99,6 +99,13 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
     return ah__hash_int((uint64_t)program->work_bytes, seed);
 }
 
+static uint64_t hash_code(const struct ah_code *code, uint64_t seed)
+{
+    for (int i = 0; i < AH_PROGRAM_COUNT; i++)
+        seed = hash_program(&code->program[i], seed);
+    return hash_operand(&code->logits, seed);
+}
+
 static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
 {
     const int64_t values[] = {partition->layers,      partition->batch,       partition->seq,
@@ -112,27 +119,64 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
         const int64_t place[] = {param->group, param->offset};
         hash = hash_ints(place, AH_LENGTH(place), hash_shape(&param->shape, ah__hash_text(param->name, hash)));
     }
-    for (int i = 0; i < AH_CLASS_COUNT; i++) {
-        const struct ah_code *code = &partition->code[i];
-        for (int j = 0; j < AH_PROGRAM_COUNT; j++)
-            hash = hash_program(&code->program[j], hash);
-        hash = hash_operand(&code->logits, hash);
-    }
-    return hash;
+    for (int i = 0; i < AH_CLASS_COUNT; i++)
+        hash = hash_code(&partition->code[i], hash);
+    for (int number = 0; partition->others_from && number < partition->layers + 2; number++)
+        hash = ah__hash_int((uint64_t)partition->others_from[number], hash);
+    return partition->others_from ? hash_code(&partition->other, hash) : hash;
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-static int compile_class(struct ah_partition *partition, const struct ah_cut *cut, enum ah_class class,
-                         const int *param_of)
+static int compile_code(struct ah_code *code, struct ah_partition *partition, const struct ah_cut *cut, int number,
+                        const int *param_of)
 {
-    int number = ah__class_representative(class, cut->layers);
     struct ah_section section;
     int status = ah__section_init(&section, cut, number);
     if (status == AH_OK)
-        status = ah__code_compile(&partition->code[class], partition, &section, number, param_of);
+        status = ah__code_compile(code, partition, &section, number, param_of);
     ah__section_fini(&section);
     return status;
+}
+
+/* Both kinds of blocks use the same memory: what one needs more of, the other has too. */
+static int match(struct ah_code *a, struct ah_code *b)
+{
+    if (a->saved_bytes != b->saved_bytes || a->kept_bytes != b->kept_bytes || a->cache_bytes != b->cache_bytes)
+        return ah__fail(AH_EINTERNAL, "two kinds of blocks save %lld and %lld bytes", (long long)a->saved_bytes,
+                        (long long)b->saved_bytes);
+    for (int i = 0; i < AH_PROGRAM_COUNT; i++) {
+        int64_t *bytes = &a->program[i].work_bytes, *other_bytes = &b->program[i].work_bytes;
+        *bytes = *other_bytes = *bytes > *other_bytes ? *bytes : *other_bytes;
+    }
+    return AH_OK;
+}
+
+/* Blocks of the other kind, where there are any, the first of which is `other`. */
+static int compile_other(struct ah_partition *partition, const struct ah_cut *cut, int other, const bool *of_other,
+                         const int *param_of)
+{
+    int *others_from, layers = cut->layers;
+    if (!other)
+        return AH_OK;
+    AH_TRY(ah__arena_new(&partition->arena, &others_from, (size_t)layers + 3, sizeof *others_from));
+    for (int number = layers; number >= 0; number--)
+        others_from[number] = others_from[number + 1] + of_other[number];
+    partition->others_from = others_from;
+    AH_TRY(compile_code(&partition->other, partition, cut, other, param_of));
+    return match(&partition->code[AH_CLASS_BLOCK], &partition->other);
+}
+
+static int compile_all(struct ah_partition *partition, const struct ah_cut *cut, int *param_of)
+{
+    int other;
+    bool *of_other;
+    AH_TRY(ah__arena_new(&partition->arena, &of_other, (size_t)cut->layers + 2, sizeof *of_other));
+    AH_TRY(ah__cut_kinds(&other, of_other, cut, partition, param_of));
+    for (int i = 0; i < AH_CLASS_COUNT; i++)
+        AH_TRY(compile_code(&partition->code[i], partition, cut,
+                            ah__class_representative((enum ah_class)i, cut->layers), param_of));
+    return compile_other(partition, cut, other, of_other, param_of);
 }
 
 static void describe(struct ah_partition *partition, const struct ah_cut *cut)
@@ -152,10 +196,11 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
 
 static void add_flops(struct ah_partition *partition)
 {
-    for (enum ah_class class = 0; class < AH_CLASS_COUNT; class ++) {
-        int size = ah__class_size(class, partition->layers) * ah__micro_batches(partition);
-        partition->flops_forward += size * partition->code[class].program[AH_PROGRAM_FORWARD].flops;
-        partition->flops_backward += size * partition->code[class].program[AH_PROGRAM_BACKWARD].flops;
+    int times = ah__micro_batches(partition);
+    for (int number = 0; number < partition->layers + 2; number++) {
+        const struct ah_code *code = ah__code_of(partition, number);
+        partition->flops_forward += times * code->program[AH_PROGRAM_FORWARD].flops;
+        partition->flops_backward += times * code->program[AH_PROGRAM_BACKWARD].flops;
     }
 }
 
@@ -163,9 +208,7 @@ static int fill(struct ah_partition *partition, const struct ah_cut *cut, int *p
 {
     describe(partition, cut);
     AH_TRY(fill_params(partition, cut, param_of));
-    AH_TRY(ah__cut_check_equal(cut, partition, param_of));
-    for (int i = 0; i < AH_CLASS_COUNT; i++)
-        AH_TRY(compile_class(partition, cut, (enum ah_class)i, param_of));
+    AH_TRY(compile_all(partition, cut, param_of));
     add_flops(partition);
     partition->signature = signature(partition, cut->graph->config_hash);
     return AH_OK;

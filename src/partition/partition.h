@@ -75,6 +75,10 @@ struct ah_partition {
     bool packed;               /* a step has positions: its sequences are several documents each */
     int64_t batch, seq, vocab; /* of one micro-batch: what programs work on; vocab: rows of the logits */
     struct ah_code code[AH_CLASS_COUNT];
+    /* Blocks may be of two kinds, which differ in attributes of operators and in nothing else. By partition number, the
+     * last behind the head: blocks of the other kind from it on; null: all are alike. */
+    const int *others_from;
+    struct ah_code other;         /* their programs; sizes as of code[AH_CLASS_BLOCK] */
     int shared_group;             /* group the head also reads (0 when the embedding is tied), -1: none */
     int param_count, group_count; /* groups: layers + 2 */
     struct ah_param *params;
@@ -84,6 +88,19 @@ struct ah_partition {
     double flops_backward;    /* without recompute */
     uint64_t signature;       /* of structure, batch, seq, micro-batches, dtype, version */
 };
+
+/* Whether a partition is a block of the other kind. */
+static inline bool ah__is_other(const int *others_from, int number)
+{
+    return others_from && others_from[number] > others_from[number + 1];
+}
+
+/* What runs a partition. */
+static inline const struct ah_code *ah__code_of(const struct ah_partition *partition, int number)
+{
+    return ah__is_other(partition->others_from, number) ? &partition->other
+                                                        : &partition->code[ah__class_of(number, partition->layers)];
+}
 
 /* The most scratch that any program of any partition needs, INFER included. */
 int64_t ah__partition_work_bytes(const struct ah_partition *partition);

@@ -105,10 +105,16 @@ int ah_partition_print(const struct ah_partition *partition, FILE *to)
             "saved", "work", "flop fwd", "flop bwd");
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_row(partition, i, to);
+    if (partition->others_from)
+        ah__fprintf(to, "%d of the blocks are of another kind: %.3g flop forward, %.3g backward\n",
+                    partition->others_from[1], partition->other.program[AH_PROGRAM_FORWARD].flops,
+                    partition->other.program[AH_PROGRAM_BACKWARD].flops);
     ah__fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward,
                 partition->flops_backward);
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_programs(ah__class_names[i], &partition->code[i], to);
+    if (partition->others_from)
+        print_programs("other block", &partition->other, to);
     return ferror(to) ? ah__fail(AH_EIO, "printing the partition failed") : AH_OK;
 }
 
@@ -179,10 +185,10 @@ static int add_program(cJSON *parent, const char *name, const struct ah_program 
     return AH_OK;
 }
 
-static int add_class(cJSON *parent, const struct ah_partition *partition, int class)
+static int add_code(cJSON *parent, const char *name, const struct ah_partition *partition, int class,
+                    const struct ah_code *code)
 {
-    const struct ah_code *code = &partition->code[class];
-    cJSON *object = add_child(parent, ah__class_names[class], cJSON_CreateObject());
+    cJSON *object = add_child(parent, name, cJSON_CreateObject());
     AH_TRY(ah__json_add_int(object, "parameters", group_of(partition, class)->elements));
     AH_TRY(ah__json_add_int(object, "decayed", group_of(partition, class)->decayed));
     AH_TRY(ah__json_add_int(object, "input_bytes", code->input_bytes));
@@ -209,8 +215,11 @@ static int fill_tree(cJSON *tree, const struct ah_partition *partition)
     AH_TRY(ah__json_add_double(tree, "flops_forward", partition->flops_forward));
     AH_TRY(ah__json_add_double(tree, "flops_backward", partition->flops_backward));
     for (int i = 0; i < AH_CLASS_COUNT; i++)
-        AH_TRY(add_class(tree, partition, i));
-    return AH_OK;
+        AH_TRY(add_code(tree, ah__class_names[i], partition, i, &partition->code[i]));
+    if (!partition->others_from)
+        return AH_OK;
+    AH_TRY(ah__json_add_int(tree, "other_blocks", partition->others_from[1]));
+    return add_code(tree, "other_block", partition, AH_CLASS_BLOCK, &partition->other);
 }
 
 int64_t ah_partition_params(const struct ah_partition *partition)

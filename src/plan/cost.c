@@ -50,6 +50,13 @@ static double seconds(const struct ah_profile *profile, enum ah_item_kind kind)
     return (double)profile->costs.ns[kind][AH_CLASS_BLOCK] * 1e-9;
 }
 
+/* Of a block, where blocks are of two kinds: the model knows one. */
+static double mean_seconds(const struct ah_partition *partition, double block, int64_t other_ns)
+{
+    double others = partition->others_from ? partition->others_from[1] : 0;
+    return block + others / partition->layers * ((double)other_ns * 1e-9 - block);
+}
+
 static double limit(int64_t bytes)
 {
     return bytes > 0 ? (double)bytes : INFINITY;
@@ -73,8 +80,8 @@ void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition 
         .M_cpu = limit(budget->host_bytes),
         .half_bytes = element,
         .state_bytes = 3 * sizeof(float),
-        .t_fp = seconds(profile, AH_ITEM_FORWARD),
-        .t_bp = seconds(profile, AH_ITEM_BACKWARD),
+        .t_fp = mean_seconds(partition, seconds(profile, AH_ITEM_FORWARD), profile->costs.other.forward_ns),
+        .t_bp = mean_seconds(partition, seconds(profile, AH_ITEM_BACKWARD), profile->costs.other.backward_ns),
         .t_h2d = seconds(profile, AH_ITEM_PREFETCH),
         .t_d2h = seconds(profile, AH_ITEM_OFFLOAD),
         .t_optim_cpu = seconds(profile, AH_ITEM_UPDATE_HOST),

@@ -14,9 +14,13 @@ static void speeds(struct ah_evaluation *out, const struct ah_predictor *predict
     const struct ah_partition *partition = predictor->partition;
     double seconds = (double)out->plan.step_ns / 1e9;
     double model = partition->flops_forward + partition->flops_backward;
-    const struct ah_program *block = partition->code[AH_CLASS_BLOCK].program;
-    double again = out->plan.switches.checkpoint * block[AH_PROGRAM_RECOMPUTE].flops +
-                   out->plan.switches.selective * block[AH_PROGRAM_RECOMPUTE_SELECTIVE].flops;
+    double again = 0;
+    for (int block = 1; block <= partition->layers; block++) {
+        const struct ah_program *program = ah__code_of(partition, block)->program;
+        again += ah__recomputes(&out->plan.switches, block) ? program[AH_PROGRAM_RECOMPUTE].flops : 0;
+        again +=
+            ah__recomputes_selectively(&out->plan.switches, block) ? program[AH_PROGRAM_RECOMPUTE_SELECTIVE].flops : 0;
+    }
     out->tflops_model = model / seconds / 1e12;
     out->tflops_hardware = (model + again * ah__micro_batches(partition)) / seconds / 1e12;
     out->tokens_per_s = (double)(ah__predictor_world_size(predictor) * ah__step_tokens(partition)) / seconds;

@@ -64,6 +64,7 @@ static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_o
 static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
 {
     *profile = (struct ah_profile){.costs.layers = partition->layers,
+                                   .costs.other = {1, 1, 1, 1},
                                    .world_size = ah__step_ranks(partition),
                                    .partition_signature = partition->signature};
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)

@@ -35,6 +35,7 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
             "(signature %016llx), expected %016llx",
             (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
     predictor.costs.layers = partition->layers;
+    predictor.costs.others_from = partition->others_from;
     price_activations(&predictor);
     AH_TRY(ah__dev_sim_open(&predictor.sim, &predictor.costs.lanes));
     *out = predictor;
@@ -70,6 +71,28 @@ static struct triple times(const struct ah_predictor *predictor, enum ah_item_ki
 {
     const int64_t *ns = predictor->profile->costs.ns[kind];
     return (struct triple){ns[AH_CLASS_EMBEDDING], ns[AH_CLASS_BLOCK], ns[AH_CLASS_HEAD]};
+}
+
+/* Blocks of the other kind among [first, last]. */
+static int64_t others(const struct ah_predictor *predictor, int64_t first, int64_t last)
+{
+    const int *from = predictor->partition->others_from;
+    return from && first <= last ? from[first] - from[last + 1] : 0;
+}
+
+/* One of forward and backward, of blocks [first, layers]. */
+static int64_t blocks_ns(const struct ah_predictor *predictor, enum ah_item_kind kind, int64_t first)
+{
+    const struct ah_costs *costs = &predictor->profile->costs;
+    int64_t layers = predictor->partition->layers, of_other = others(predictor, first, layers);
+    int64_t other_ns = kind == AH_ITEM_FORWARD ? costs->other.forward_ns : costs->other.backward_ns;
+    return (layers - first + 1 - of_other) * costs->ns[kind][AH_CLASS_BLOCK] + of_other * other_ns;
+}
+
+/* The same of both. */
+static int64_t both_ns(const struct ah_predictor *predictor, int64_t first)
+{
+    return blocks_ns(predictor, AH_ITEM_FORWARD, first) + blocks_ns(predictor, AH_ITEM_BACKWARD, first);
 }
 
 static int64_t max_ns(int64_t a, int64_t b)
@@ -125,21 +148,31 @@ static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predi
            switches->unsharded * gather.b;
 }
 
+/* Recomputation of one block, whole or selectively. */
+static int64_t block_again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int block)
+{
+    struct ah_block_costs costs = ah__costs_block(&predictor->profile->costs, others(predictor, block, block) > 0);
+    if (ah__recomputes(switches, block))
+        return costs.recompute_ns;
+    return ah__recomputes_selectively(switches, block) ? costs.selective_ns : 0;
+}
+
 /* What blocks from `first` on recompute. */
 static int64_t again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t first)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
-    int whole = switches->checkpoint, end = whole + switches->selective;
-    int64_t recomputed = max_ns(0, whole - first + 1);
-    int64_t selective = max_ns(0, end - max_ns(first, whole + 1) + 1);
-    if (switches->offload_activations > 0 && first > 1) {
-        recomputed = selective = 0;
-        for (int block = (int)first; block <= switches->layers; block++) {
-            recomputed += ah__recomputes(switches, block);
-            selective += ah__recomputes_selectively(switches, block);
-        }
+    int64_t sum = 0, whole = switches->checkpoint, end = whole + switches->selective;
+    if (switches->offload_activations > 0 && (first > 1 || predictor->partition->others_from)) {
+        for (int block = (int)first; block <= switches->layers; block++)
+            sum += block_again_ns(switches, predictor, block);
+        return sum;
     }
-    return recomputed * costs->recompute_ns[AH_CLASS_BLOCK] + selective * costs->selective_ns[AH_CLASS_BLOCK];
+    int64_t from = max_ns(first, whole + 1), of_other = others(predictor, first, whole);
+    int64_t of_other_selective = others(predictor, from, end);
+    return (max_ns(0, whole - first + 1) - of_other) * costs->recompute_ns[AH_CLASS_BLOCK] +
+           of_other * costs->other.recompute_ns +
+           (max_ns(0, end - from + 1) - of_other_selective) * costs->selective_ns[AH_CLASS_BLOCK] +
+           of_other_selective * costs->other.selective_ns;
 }
 
 /* Activations that leave, or come back. */
@@ -157,7 +190,7 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     switch (lane) {
     case AH_LANE_COMPUTE:
-        return f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) + again_ns(switches, predictor, 1) +
+        return f.e + f.h + b.e + b.h + both_ns(predictor, 1) + again_ns(switches, predictor, 1) +
                casts_ns(switches, predictor) + on_device_ns(switches, times(predictor, AH_ITEM_UPDATE_DEVICE));
     case AH_LANE_H2D:
         return on_host_ns(switches, times(predictor, AH_ITEM_PREFETCH)) +
@@ -220,15 +253,16 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     if (switches->head_on_host)
         bring = fetch.h + f.h;
     if (of_host)
-        bring = min_ns(bring, fetch.b + (above + 1) * f.b + f.h);
+        bring = min_ns(bring, fetch.b + blocks_ns(predictor, AH_ITEM_FORWARD, blocks - above) + f.h);
     if (switches->embedding_on_host)
-        bring = min_ns(bring, fetch.e + f.e + blocks * f.b + f.h);
+        bring = min_ns(bring, fetch.e + f.e + blocks_ns(predictor, AH_ITEM_FORWARD, 1) + f.h);
     if (switches->head_on_host)
         leave = b.h + offload.h;
     else if (of_host)
-        leave = b.h + (above + 1) * b.b + again_ns(switches, predictor, (int)(blocks - above)) + offload.b;
+        leave = b.h + blocks_ns(predictor, AH_ITEM_BACKWARD, blocks - above) +
+                again_ns(switches, predictor, blocks - above) + offload.b;
     else
-        leave = b.h + blocks * b.b + again_ns(switches, predictor, 1) + b.e + offload.e;
+        leave = b.h + blocks_ns(predictor, AH_ITEM_BACKWARD, 1) + again_ns(switches, predictor, 1) + b.e + offload.e;
     return ah__plan_lane_ns(switches, predictor, AH_LANE_HOST) + bring + leave;
 }
 
@@ -241,9 +275,9 @@ static int64_t stream_cycle_ns(const struct ah_switches *switches, const struct 
     int64_t in = times(predictor, AH_ITEM_STATES_IN).b, out = times(predictor, AH_ITEM_UPDATE_STAGED).b;
     if (switches->staged == 0)
         return 0;
-    int64_t last = last_updated(switches, true), above = switches->layers - last;
-    return switches->staged * max_ns(in, out) + fetch.b + (above + 1) * (f.b + b.b) + f.h + b.h +
-           again_ns(switches, predictor, (int)last) + offload.b;
+    int64_t last = last_updated(switches, true);
+    return switches->staged * max_ns(in, out) + fetch.b + both_ns(predictor, last) + f.h + b.h +
+           again_ns(switches, predictor, last) + offload.b;
 }
 
 /* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's transfer home, its
@@ -257,16 +291,14 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
     int64_t longest = 0, staged = switches->staged;
     int64_t first = first_updated(switches, false), stream = staged ? first_updated(switches, true) : 0;
     if (switches->embedding_on_host)
-        longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
+        longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + both_ns(predictor, 1) +
                   again_ns(switches, predictor, 1);
     if (switches->offload_optimizer > staged)
-        longest =
-            max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h + (switches->layers - first + 1) * (f.b + b.b) +
-                                again_ns(switches, predictor, (int)first));
+        longest = max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h + both_ns(predictor, first) +
+                                      again_ns(switches, predictor, first));
     if (staged)
         longest = max_ns(longest, fetch.b + offload.b + times(predictor, AH_ITEM_STATES_IN).b + f.h + b.h +
-                                      (switches->layers - stream + 1) * (f.b + b.b) +
-                                      again_ns(switches, predictor, (int)stream));
+                                      both_ns(predictor, stream) + again_ns(switches, predictor, stream));
     return longest;
 }
 
@@ -312,9 +344,11 @@ int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predic
         return plan->bound_ns;
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
-    int64_t host = ah__plan_lane_ns(switches, predictor, AH_LANE_HOST) + f.e + f.h + switches->layers * f.b + b.h +
-                   (switches->head_on_host ? 0 : b.b);
-    int64_t link = switches->offload_optimizer * fetch.b + f.b + f.h + b.h + switches->layers * b.b;
+    int64_t host = ah__plan_lane_ns(switches, predictor, AH_LANE_HOST) + f.e + f.h +
+                   blocks_ns(predictor, AH_ITEM_FORWARD, 1) + b.h +
+                   (switches->head_on_host ? 0 : blocks_ns(predictor, AH_ITEM_BACKWARD, switches->layers));
+    int64_t link = switches->offload_optimizer * fetch.b + blocks_ns(predictor, AH_ITEM_FORWARD, switches->layers) +
+                   f.h + b.h + blocks_ns(predictor, AH_ITEM_BACKWARD, 1);
     return max_ns(plan->bound_ns, max_ns(host, link));
 }
 

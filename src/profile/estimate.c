@@ -121,33 +121,46 @@ static double program_ns(const struct estimate *estimate, double ns, double flop
     return estimate->most_flops_per_s > 0 ? fmax(ns, flops / estimate->most_flops_per_s * 1e9) : ns;
 }
 
-/* FORWARD and BACKWARD of a partition; returns the block's share of time that waits for device memory. */
-static double set_programs(struct estimate *estimate, int class)
+/* What the programs of a partition take; returns the share of their time that waits for device memory. */
+static double estimate_programs(struct ah_block_costs *out, const struct estimate *estimate, const struct ah_code *code,
+                                int64_t params)
 {
-    const struct ah_code *code = &estimate->partition->code[class];
-    struct ah_profile *profile = estimate->profile;
     struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0}, selective = {0};
-    int times = ah__micro_batches(estimate->partition);
+    double times = ah__micro_batches(estimate->partition);
     add_programs(&forward, estimate, code, AH_PROGRAM_FORWARD, AH_PROGRAM_FORWARD_ADD);
     add_programs(&backward, estimate, code, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     add_programs(&recompute, estimate, code, AH_PROGRAM_RECOMPUTE, AH_PROGRAM_RECOMPUTE);
     add_programs(&selective, estimate, code, AH_PROGRAM_RECOMPUTE_SELECTIVE, AH_PROGRAM_RECOMPUTE_SELECTIVE);
     /* The gradient is rounded, where it is not F32, and its norm is taken where it is made. */
     if (estimate->dtype_bytes < FLOAT_BYTES)
-        ah__roofline_add_bytes(&backward, &estimate->roofline,
-                               (double)profile->params[class] * (FLOAT_BYTES + estimate->dtype_bytes));
-    ah__roofline_add_bytes(&backward, &estimate->roofline, (double)profile->params[class] * estimate->dtype_bytes);
+        ah__roofline_add_bytes(&backward, &estimate->roofline, (double)params * (FLOAT_BYTES + estimate->dtype_bytes));
+    ah__roofline_add_bytes(&backward, &estimate->roofline, (double)params * estimate->dtype_bytes);
+    const struct ah_program *program = code->program;
+    out->forward_ns = at_least_1ns(program_ns(estimate, forward.ns, times * program[AH_PROGRAM_FORWARD].flops));
+    out->backward_ns = at_least_1ns(program_ns(estimate, backward.ns, times * program[AH_PROGRAM_BACKWARD].flops));
+    out->recompute_ns = estimate->recomputes_whole && recompute.ns > 0
+                            ? out->forward_ns
+                            : llround(program_ns(estimate, recompute.ns, times * program[AH_PROGRAM_RECOMPUTE].flops));
+    out->selective_ns = llround(selective.ns);
+    return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
+}
+
+/* FORWARD and BACKWARD of a partition; returns the block's share of time that waits for device memory. */
+static double set_programs(struct estimate *estimate, int class)
+{
+    const struct ah_code *code = &estimate->partition->code[class];
+    struct ah_profile *profile = estimate->profile;
+    struct ah_block_costs costs;
+    double times = ah__micro_batches(estimate->partition);
+    double waiting = estimate_programs(&costs, estimate, code, profile->params[class]);
     profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;
     profile->backward_flops[class] = times * code->program[AH_PROGRAM_BACKWARD].flops;
     profile->recompute_flops[class] = times * code->program[AH_PROGRAM_RECOMPUTE].flops;
-    set(estimate, AH_ITEM_FORWARD, class, program_ns(estimate, forward.ns, profile->forward_flops[class]));
-    set(estimate, AH_ITEM_BACKWARD, class, program_ns(estimate, backward.ns, profile->backward_flops[class]));
-    profile->costs.recompute_ns[class] =
-        estimate->recomputes_whole && recompute.ns > 0
-            ? profile->costs.ns[AH_ITEM_FORWARD][class]
-            : llround(program_ns(estimate, recompute.ns, profile->recompute_flops[class]));
-    profile->costs.selective_ns[class] = llround(selective.ns);
-    return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
+    profile->costs.ns[AH_ITEM_FORWARD][class] = costs.forward_ns;
+    profile->costs.ns[AH_ITEM_BACKWARD][class] = costs.backward_ns;
+    profile->costs.recompute_ns[class] = costs.recompute_ns;
+    profile->costs.selective_ns[class] = costs.selective_ns;
+    return waiting;
 }
 
 /* States and gradient come, the device updates, and states and what is made of them go home. */
@@ -275,6 +288,9 @@ static void profile_fill(struct estimate *estimate)
         set_group(estimate, class);
         set_small_copies(estimate, class);
     }
+    if (partition->others_from)
+        estimate_programs(&estimate->profile->costs.other, estimate, &partition->other,
+                          estimate->profile->params[AH_CLASS_BLOCK]);
     set_contention(estimate, waiting);
 }
 

@@ -95,9 +95,20 @@ static bool follows(int item)
     return item == AH_ITEM_EVICT || item == AH_ITEM_ACTIVATIONS_OUT || item == AH_ITEM_ACTIVATIONS_IN;
 }
 
+/* Blocks of the other kind, where there are any: a row of four times. */
+static const char *const block_names[] = {"forward", "backward", "recompute", "selective"};
+enum { BLOCK_TIMES = AH_LENGTH(block_names) };
+
+static int add_other(cJSON *tree, const struct ah_block_costs *other)
+{
+    const int64_t ns[BLOCK_TIMES] = {other->forward_ns, other->backward_ns, other->recompute_ns, other->selective_ns};
+    return other->forward_ns ? add_ints(tree, "other_block_ns", block_names, ns, BLOCK_TIMES) : AH_OK;
+}
+
 static int add_costs(cJSON *tree, const struct ah_costs *costs)
 {
     cJSON *object;
+    AH_TRY(add_other(tree, &costs->other));
     AH_TRY(add_object(&object, tree, "ns"));
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         if (!follows(i) || costs->ns[i][AH_CLASS_BLOCK])
@@ -222,9 +233,19 @@ static bool may_be_missing(int item)
     return ranks || streams || item == AH_ITEM_UPDATE_SPECULATIVE || follows(item);
 }
 
+static int get_other(struct ah_block_costs *other, const struct ah_json *json)
+{
+    int64_t ns[BLOCK_TIMES] = {0};
+    if (ah__json_has(json, "other_block_ns"))
+        AH_TRY(get_ints(ns, json, "other_block_ns", block_names, BLOCK_TIMES));
+    *other = (struct ah_block_costs){ns[0], ns[1], ns[2], ns[3]};
+    return AH_OK;
+}
+
 static int get_costs(struct ah_costs *costs, const struct ah_json *json)
 {
     struct ah_json object;
+    AH_TRY(get_other(&costs->other, json));
     AH_TRY(ah__json_object(&object, json, "ns"));
     AH_TRY(only(&object, ah__item_names, AH_ITEM_COUNT));
     for (int i = 0; i < AH_ITEM_COUNT; i++)
@@ -330,6 +351,10 @@ static int times_check(const struct ah_costs *costs, const struct ah_json *json)
         AH_TRY(time_check(json, "recompute", class, costs->recompute_ns[class], most));
         AH_TRY(time_check(json, "selective recompute", class, costs->selective_ns[class], most));
     }
+    const struct ah_block_costs *other = &costs->other;
+    const int64_t ns[BLOCK_TIMES] = {other->forward_ns, other->backward_ns, other->recompute_ns, other->selective_ns};
+    for (int i = 0; i < BLOCK_TIMES; i++)
+        AH_TRY(time_check(json, "the other kind", AH_CLASS_BLOCK, ns[i], most));
     return AH_OK;
 }
 
@@ -346,6 +371,7 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
                                        "device_signature",
                                        "partition_signature",
                                        "ns",
+                                       "other_block_ns",
                                        "recompute_ns",
                                        "selective_ns",
                                        "launch_ns",

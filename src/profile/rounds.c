@@ -37,6 +37,18 @@ struct burst {
     int64_t last_end_ns; /* 0 before the first completion; a burst stays on one lane */
 };
 
+/* What of the other kind is alike counts as any. */
+static struct ah_samples *samples_of(struct ah_workload *workload, const struct ah_item *item)
+{
+    const struct ah_workload_place *place = &workload->place[item->partition];
+    bool other = place->other && (item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD);
+    if (item->recompute)
+        return other ? &workload->other_recomputed : &workload->recomputed[place->class];
+    if (item->selective)
+        return other ? &workload->other_selective : &workload->selective[place->class];
+    return other ? &workload->other[item->kind] : &workload->samples[item->kind][place->class];
+}
+
 static int burst_wait(struct burst *burst)
 {
     struct ah_workload *workload = burst->workload;
@@ -44,15 +56,11 @@ static int burst_wait(struct burst *burst)
     AH_TRY(workload->dev->ops->wait_any(workload->dev, &done));
     struct ah_item item = ah__in_flight_pop(&burst->in_flight, &done).item;
     AH_TRY(done.status);
-    enum ah_class class = workload->place[item.partition].class;
     if (burst->timed && burst->last_end_ns)
         ah__samples_add(&workload->gaps[done.lane], done.start_ns - burst->last_end_ns);
     burst->last_end_ns = done.end_ns;
     if (burst->timed)
-        ah__samples_add(item.recompute   ? &workload->recomputed[class]
-                        : item.selective ? &workload->selective[class]
-                                         : &workload->samples[item.kind][class],
-                        done.end_ns - done.start_ns);
+        ah__samples_add(samples_of(workload, &item), done.end_ns - done.start_ns);
     return AH_OK;
 }
 
@@ -91,10 +99,23 @@ static int burst_backward(struct burst *burst, int place, int round)
     return burst_submit_item(burst, &item);
 }
 
+/* Where blocks are of two kinds, a copy is of either in turn, for as many rounds as backwards have kinds. */
+static int block_kinds(const struct ah_workload *workload)
+{
+    return workload->partition->others_from ? 2 : 1;
+}
+
+static void others_choose(struct ah_workload *workload, int round)
+{
+    for (int i = 1; i <= workload->copies; i++)
+        workload->place[i].other = (i + round) / KINDS % block_kinds(workload) == 1;
+}
+
 /* A step of the small model, everything on the device. */
 static int round_compute(struct burst *burst, int round)
 {
     struct ah_workload *workload = burst->workload;
+    others_choose(workload, round);
     for (int i = 0; i < workload->places; i++) {
         if (workload->place[i].param != workload->place[i].state[0])
             AH_TRY(burst_submit(burst, AH_ITEM_CAST, i));
@@ -176,7 +197,8 @@ static int rounds_run(struct ah_workload *workload, const struct round_row *row)
 {
     AH_TRY(round_once(workload, row, 0, false)); /* warms up */
     int64_t start_ns = workload->dev->ops->now_ns(workload->dev);
-    int kinds = (KINDS + workload->copies - 1) / workload->copies; /* rounds until a copy has been of each kind */
+    int all = KINDS * block_kinds(workload);
+    int kinds = (all + workload->copies - 1) / workload->copies; /* rounds until a copy has been of each kind */
     for (int round = 0; round < ROUNDS_MOST; round++) {
         int64_t elapsed_ns = workload->dev->ops->now_ns(workload->dev) - start_ns;
         int least = kinds * (elapsed_ns < slow_ns ? ROUNDS_LEAST : ROUNDS_LEAST_SLOW);
@@ -206,18 +228,32 @@ static int64_t again_ns(const struct ah_workload *workload, struct ah_samples *s
     return samples->count ? at_least_one(of_all(ah__samples_median(samples), workload) - backward_ns) : 0;
 }
 
+static int64_t program_ns(const struct ah_workload *workload, struct ah_samples *samples)
+{
+    return at_least_one(of_all(ah__samples_median(samples), workload));
+}
+
+static void other_fill(struct ah_workload *workload, struct ah_block_costs *costs)
+{
+    costs->forward_ns = program_ns(workload, &workload->other[AH_ITEM_FORWARD]);
+    costs->backward_ns = program_ns(workload, &workload->other[AH_ITEM_BACKWARD]);
+    costs->recompute_ns = again_ns(workload, &workload->other_recomputed, costs->backward_ns);
+    costs->selective_ns = again_ns(workload, &workload->other_selective, costs->backward_ns);
+}
+
 /* What depends on the size of a micro-batch. */
 static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
     static const enum ah_item_kind kinds[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD};
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         for (size_t i = 0; i < AH_LENGTH(kinds); i++)
-            costs->ns[kinds[i]][class] =
-                at_least_one(of_all(ah__samples_median(&workload->samples[kinds[i]][class]), workload));
+            costs->ns[kinds[i]][class] = program_ns(workload, &workload->samples[kinds[i]][class]);
         int64_t backward_ns = costs->ns[AH_ITEM_BACKWARD][class];
         costs->recompute_ns[class] = again_ns(workload, &workload->recomputed[class], backward_ns);
         costs->selective_ns[class] = again_ns(workload, &workload->selective[class], backward_ns);
     }
+    if (workload->partition->others_from)
+        other_fill(workload, &costs->other);
 }
 
 static int64_t median_ns(struct ah_workload *workload, int kind, int class)

@@ -19,6 +19,7 @@ struct ah_samples {
 
 struct ah_workload_place {
     enum ah_class class;
+    bool other;                      /* the block is of the other kind, in this round */
     int group;                       /* in the partition */
     int64_t count, decayed;          /* of the group */
     char *state[3], *grad;           /* device: p, m, v */
@@ -50,6 +51,7 @@ struct ah_workload {
     /* what rounds have seen; `recomputed`, `selective`: BACKWARD with recomputation */
     struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];
     struct ah_samples recomputed[AH_CLASS_COUNT], selective[AH_CLASS_COUNT];
+    struct ah_samples other[AH_ITEM_COUNT], other_recomputed, other_selective; /* of blocks of the other kind */
     struct ah_samples gaps[AH_LANE_COUNT]; /* between items that waited for nothing */
 };
 

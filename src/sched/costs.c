@@ -1,13 +1,35 @@
 #include "sched/costs.h"
 
+#include "partition/partition.h"
+
 static enum ah_keeping keeping(const struct ah_item *item)
 {
     return item->recompute ? AH_KEEPS_INPUT : item->selective ? AH_KEEPS_PRODUCTS : AH_KEEPS_ALL;
 }
 
+struct ah_block_costs ah__costs_block(const struct ah_costs *costs, bool other)
+{
+    if (other)
+        return costs->other;
+    return (struct ah_block_costs){.forward_ns = costs->ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK],
+                                   .backward_ns = costs->ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK],
+                                   .recompute_ns = costs->recompute_ns[AH_CLASS_BLOCK],
+                                   .selective_ns = costs->selective_ns[AH_CLASS_BLOCK]};
+}
+
+static int64_t program_ns(const struct ah_block_costs *block, const struct ah_item *item)
+{
+    if (item->kind == AH_ITEM_FORWARD)
+        return block->forward_ns;
+    return block->backward_ns + (item->recompute ? block->recompute_ns : item->selective ? block->selective_ns : 0);
+}
+
 int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     enum ah_class class = ah__class_of(item->partition, costs->layers);
+    bool runs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
+    if (runs && ah__is_other(costs->others_from, item->partition))
+        return program_ns(&costs->other, item);
     /* Parameters and gradients are of one size, so going home is as long for either. */
     int64_t ns = costs->ns[item->kind == AH_ITEM_EVICT ? AH_ITEM_OFFLOAD : item->kind][class];
     if (item->kind == AH_ITEM_ACTIVATIONS_OUT || item->kind == AH_ITEM_ACTIVATIONS_IN)

@@ -7,6 +7,11 @@
 #include "sched/item.h"
 #include "sched/switches.h"
 
+/* What the programs of a block take; the second two are added to backward. */
+struct ah_block_costs {
+    int64_t forward_ns, backward_ns, recompute_ns, selective_ns;
+};
+
 struct ah_costs {
     int layers;
     int64_t ns[AH_ITEM_COUNT][AH_CLASS_COUNT];                 /* of an item alone on the machine */
@@ -14,9 +19,13 @@ struct ah_costs {
     int64_t selective_ns[AH_CLASS_COUNT];                      /* the same where it says selective */
     int64_t out_ns[AH_KEEPING_COUNT], in_ns[AH_KEEPING_COUNT]; /* ACTIVATIONS_OUT and _IN of a block that keeps so
                                                                 * much; from the link's rate, in no profile */
-    struct ah_sim_lanes lanes;                                 /* gaps, notification, how lanes slow each other */
+    struct ah_block_costs other; /* of blocks of the other kind; all else of them is as of blocks */
+    const int *others_from;      /* as in struct ah_partition, whose it is; null: no such blocks, or in a profile */
+    struct ah_sim_lanes lanes;   /* gaps, notification, how lanes slow each other */
 };
 
+/* Of a block: what its programs take. */
+struct ah_block_costs ah__costs_block(const struct ah_costs *costs, bool other);
 /* Of one item, alone on the machine; a chunk takes its share, rounded up. */
 int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item);
 /* Makes work on a simulated device of an item: the delay it takes. `context` is a const struct ah_costs. The bind hook

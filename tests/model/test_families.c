@@ -17,6 +17,7 @@
 #define QWEN3 "{\"model_type\":\"qwen3\"," GATED
 #define GRANITE "{\"model_type\":\"granite\"," GATED
 #define OLMO2 "{\"model_type\":\"olmo2\"," GATED
+#define SMOLLM3 "{\"model_type\":\"smollm3\"," GATED
 #define PHI3 "{\"model_type\":\"phi3\"," GATED
 #define NEOX "{\"model_type\":\"gpt_neox\"," GATED
 #define OPT "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":48"
@@ -56,15 +57,17 @@ static void wrong_configs(void **state)
          "8,\"num_attention_heads\":4,\"max_position_embeddings\":16}",
          "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30 or head_dim"},
         {MISTRAL ",\"sliding_window\":0}", "key 'sliding_window': found 0"},
-        {QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":1}",
-         "key 'max_window_layers': found blocks with and without a window"},
-        {QWEN2 ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
-         "key 'layer_types': found blocks with and without a window"},
-        {QWEN3 ",\"layer_types\":[\"full_attention\"]}", "key 'layer_types'"},
-        {QWEN3 ",\"layer_types\":[\"full_attention\",7]}", "key 'layer_types'"},
-        {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\"}}",
-         "key 'rope_scaling.type': found 'longrope', expected 'default' or 'linear' or 'llama3'"},
-        {PHI3 ",\"partial_rotary_factor\":0.4}", "key 'partial_rotary_factor': 3 of 8 channels of a head rotate"},
+        {QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":-1}", "key 'max_window_layers': found -1"},
+        {QWEN3 ",\"layer_types\":[\"full_attention\"]}",
+         "key 'layer_types': found 1 words, expected num_hidden_layers of them"},
+        {QWEN3 ",\"layer_types\":[\"full_attention\",7]}",
+         "key 'layer_types.1': found no word, expected 'full_attention' or 'sliding_attention'"},
+        {QWEN3 ",\"layer_types\":[\"chunked_attention\",\"full_attention\"]}",
+         "key 'layer_types.0': found 'chunked_attention', expected"},
+        {SMOLLM3 ",\"use_sliding_window\":true}", "key 'use_sliding_window': found true, expected false"},
+        {SMOLLM3 ",\"no_rope_layers\":[1]}", "key 'no_rope_layers': found 1 numbers, expected num_hidden_layers 2"},
+        {SMOLLM3 ",\"no_rope_layers\":[1,2]}", "key 'no_rope_layers.1': found another value, expected 0 or 1"},
+        {SMOLLM3 ",\"no_rope_layer_interval\":0}", "key 'no_rope_layer_interval': found 0"},
         {GRANITE ",\"logits_scaling\":0}", "key 'logits_scaling': found 0"},
         {GRANITE ",\"residual_multiplier\":-1}", "key 'residual_multiplier': found -1"},
         {GRANITE ",\"sliding_window\":4}", "key 'sliding_window': found 4, expected null"},
@@ -130,6 +133,16 @@ static void what_means_the_same_has_one_text(void **state)
          QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
                "\"sliding_attention\"]}",
          false},
+        {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":1}",
+         QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"full_attention\","
+               "\"sliding_attention\"]}",
+         false},
+        {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":1}",
+         QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
+               "\"full_attention\"]}",
+         true},
+        {SMOLLM3 "}", SMOLLM3 ",\"num_key_value_heads\":4,\"no_rope_layers\":[1,1,0],\"rope_theta\":2000000}", false},
+        {SMOLLM3 "}", SMOLLM3 ",\"no_rope_layer_interval\":2}", true},
         {QWEN3 "}", QWEN3 ",\"head_dim\":128}", false},
         {QWEN3 "}", QWEN3 ",\"attention_bias\":true}", true},
         {GRANITE "}", GRANITE ",\"attention_multiplier\":1,\"logits_scaling\":1,\"mlp_bias\":false}", false},
@@ -240,12 +253,12 @@ static void shipped_models_have_their_sizes(void **state)
     static const struct {
         const char *name;
         int64_t parameters;
-    } models[] = {{"llama-3.2-1b", 1235814400},   {"llama-3.1-8b", 8030261248},   {"tinyllama-1.1b", 1100048384},
-                  {"mistral-7b", 7241732096},     {"qwen2.5-0.5b", 494032768},    {"qwen2.5-7b", 7615616512},
-                  {"qwen3-0.6b", 596049920},      {"qwen3-8b", 8190735360},       {"pythia-1.4b", 1414647808},
-                  {"opt-1.3b", 1315758080},       {"phi-3-mini-4k", 3821079552},  {"phi-4", 14659507200},
-                  {"granite-3.3-2b", 2533539840}, {"granite-3.3-8b", 8170864640}, {"olmo2-1b", 1484916736},
-                  {"olmo2-7b", 7298617344}};
+    } models[] = {{"llama-3.2-1b", 1235814400}, {"llama-3.1-8b", 8030261248},   {"tinyllama-1.1b", 1100048384},
+                  {"mistral-7b", 7241732096},   {"qwen2.5-0.5b", 494032768},    {"qwen2.5-7b", 7615616512},
+                  {"qwen3-0.6b", 596049920},    {"qwen3-8b", 8190735360},       {"pythia-1.4b", 1414647808},
+                  {"opt-1.3b", 1315758080},     {"phi-3-mini-4k", 3821079552},  {"phi-4", 14659507200},
+                  {"smollm3-3b", 3075098624},   {"granite-3.3-2b", 2533539840}, {"granite-3.3-8b", 8170864640},
+                  {"olmo2-1b", 1484916736},     {"olmo2-7b", 7298617344}};
     for (size_t i = 0; i < AH_LENGTH(models); i++) {
         int64_t found = parameters_of(models[i].name);
         if (found != models[i].parameters)

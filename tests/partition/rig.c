@@ -15,7 +15,7 @@ static char *room(int64_t bytes)
 
 const struct ah_code *rig_code(const struct rig *rig, int number)
 {
-    return &rig->partition->code[ah__class_of(number, rig->partition->layers)];
+    return ah__code_of(rig->partition, number);
 }
 
 static int64_t most_work(const struct ah_partition *partition)

@@ -159,8 +159,11 @@ static void no_schedule_beats_the_bound(void **state)
     for (int round = 0; round < ROUNDS * policies; round++) {
         struct world world;
         int64_t step;
+        int others_from[16];
         const char *policy = ah_policy_names()[round % policies];
         world_init(&world, 5000 + (uint64_t)round, 1 + round % 12, policy);
+        if (round / policies % 3 == 1)
+            world_mix(&world, others_from);
         struct ah_plan plan = fixture_plan(&world.fixture);
         if (round / policies % 4)
             world_shake(&world, &plan);

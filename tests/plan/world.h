@@ -46,6 +46,26 @@ static inline void world_init(struct world *world, uint64_t seed, int layers, co
     assert_ok(ah__predictor_init(&world->predictor, &f->partition, &world->profile, policy));
 }
 
+/* Some blocks are of another kind, faster or slower. `from`: [layers + 3], the caller's, at least as long as the world
+ * lives. */
+static inline void world_mix(struct world *world, int *from)
+{
+    struct fixture *f = &world->fixture;
+    const struct ah_costs *costs = &world->profile.costs;
+    int layers = f->partition.layers;
+    from[layers + 2] = from[layers + 1] = 0;
+    for (int block = layers; block > 0; block--)
+        from[block] = from[block + 1] + (int)fixture_draw(f, 0, 1);
+    from[0] = from[1];
+    int64_t tenths = fixture_draw(f, 1, 30);
+    world->profile.costs.other = (struct ah_block_costs){costs->ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK] * tenths / 10,
+                                                         costs->ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK] * tenths / 10,
+                                                         costs->recompute_ns[AH_CLASS_BLOCK] * tenths / 10,
+                                                         costs->selective_ns[AH_CLASS_BLOCK] * tenths / 10};
+    world->predictor.costs.other = world->profile.costs.other;
+    world->predictor.costs.others_from = f->partition.others_from = from;
+}
+
 /* A host so slow that states gain by the way through the device. */
 static inline void world_favours_streams(struct world *world)
 {

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "profile/profile.h"
 
-static struct ah_partition *partition_of(const char *config)
+static struct ah_partition *partition_of(const char *config, int64_t seq)
 {
     char path[160];
     struct ah_model *model = NULL;
@@ -18,7 +18,7 @@ static struct ah_partition *partition_of(const char *config)
     snprintf(path, sizeof path, "%s/model.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 2, .seq = 16, .compute = AH_F32}));
+    assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 2, .seq = seq, .compute = AH_F32}));
     assert_ok(ah_partition_new(&partition, graph, NULL));
     ah_graph_free(graph);
     ah_model_free(model);
@@ -28,7 +28,8 @@ static struct ah_partition *partition_of(const char *config)
 static struct ah_partition *tiny_partition(void)
 {
     return partition_of("{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 32,"
-                        " \"n_layer\": 3, \"n_head\": 4}");
+                        " \"n_layer\": 3, \"n_head\": 4}",
+                        16);
 }
 
 /* Every number different, so that one in another's place is seen. */
@@ -52,6 +53,8 @@ static void profile_fill(struct ah_profile *profile)
         profile->recompute_flops[i] = (double)next++ * 1e9;
         profile->costs.selective_ns[i] = next++;
     }
+    profile->costs.other = (struct ah_block_costs){next, next + 1, next + 2, next + 3};
+    next += 4;
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         profile->costs.lanes.launch_ns[i] = next++;
         for (int j = 0; j < AH_LANE_COUNT; j++)
@@ -76,6 +79,7 @@ static void profile_check_equal(const struct ah_profile *a, const struct ah_prof
     assert_int_equal(a->link_bytes_per_s, b->link_bytes_per_s);
     assert_int_equal(a->costs.layers, b->costs.layers);
     assert_memory_equal(a->costs.ns, b->costs.ns, sizeof a->costs.ns);
+    assert_memory_equal(&a->costs.other, &b->costs.other, sizeof a->costs.other);
     assert_memory_equal(a->costs.recompute_ns, b->costs.recompute_ns, sizeof a->costs.recompute_ns);
     assert_memory_equal(a->costs.selective_ns, b->costs.selective_ns, sizeof a->costs.selective_ns);
     assert_memory_equal(a->costs.lanes.launch_ns, b->costs.lanes.launch_ns, sizeof a->costs.lanes.launch_ns);
@@ -255,6 +259,31 @@ static void measures_a_tiny_model(void **state)
     ah_partition_free(partition);
 }
 
+/* Of blocks with a short window and without, each is timed as itself. */
+static void blocks_of_two_kinds_are_timed_apart(void **state)
+{
+    (void)state;
+    struct ah_partition *partition =
+        partition_of("{\"model_type\": \"qwen2\", \"vocab_size\": 64, \"hidden_size\": 16, \"intermediate_size\": 16,"
+                     " \"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"max_position_embeddings\": 1024,"
+                     " \"use_sliding_window\": true, \"sliding_window\": 2, \"max_window_layers\": 1}",
+                     512);
+    struct ah_profile *profile = NULL;
+    struct ah_dev *dev = NULL;
+    assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
+    assert_ok(ah_profile_measure(&profile, NULL, partition, dev, NULL));
+    costs_check(&profile->costs);
+    struct ah_block_costs block = ah__costs_block(&profile->costs, false),
+                          other = ah__costs_block(&profile->costs, true);
+    assert_true(other.forward_ns > 0 && other.forward_ns < block.forward_ns);
+    assert_true(other.backward_ns > 0 && other.backward_ns < block.backward_ns);
+    assert_true(other.recompute_ns > 0 && other.selective_ns > 0);
+    assert_null(profile->costs.others_from);
+    ah_profile_free(profile);
+    ah_dev_close(dev);
+    ah_partition_free(partition);
+}
+
 /* Beside a profile of the device with other host threads: what they do is measured, and nothing else. */
 static void other_host_threads_alone_are_timed(void **state)
 {
@@ -361,7 +390,7 @@ static void a_model_beyond_the_machine_is_not_timed(void **state)
     static const char config[] =
         "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 65536,"
         " \"n_layer\": 96, \"n_head\": 64}";
-    struct ah_partition *partition = partition_of(config);
+    struct ah_partition *partition = partition_of(config, 16);
     struct ah_profile *profile = NULL;
     struct ah_dev *dev = NULL;
     assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
@@ -375,7 +404,7 @@ static void a_model_beyond_the_machine_is_not_timed(void **state)
 AH_TEST_SUITE("profile/profile", cmocka_unit_test(a_file_brings_everything_back), cmocka_unit_test(loading_is_strict),
               cmocka_unit_test(slowdown_below_one_is_refused), cmocka_unit_test(a_hand_written_file_may_be_short),
               cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(measures_a_tiny_model),
-              cmocka_unit_test(prints_a_table), cmocka_unit_test(other_host_threads_alone_are_timed),
-              cmocka_unit_test(needs_the_device_for_itself),
+              cmocka_unit_test(blocks_of_two_kinds_are_timed_apart), cmocka_unit_test(prints_a_table),
+              cmocka_unit_test(other_host_threads_alone_are_timed), cmocka_unit_test(needs_the_device_for_itself),
               cmocka_unit_test(a_failed_measurement_leaves_nothing_behind),
               cmocka_unit_test(a_model_beyond_the_machine_is_not_timed))

@@ -164,6 +164,8 @@ static const char *const families[] = {
     "\"residual_multiplier\":0.22,\"attention_multiplier\":0.3,\"logits_scaling\":6}",
     "{\"model_type\":\"olmo2\"," GATED ",\"num_key_value_heads\":2}",
     "{\"model_type\":\"phi3\"," GATED ",\"num_key_value_heads\":2,\"partial_rotary_factor\":0.34}",
+    "{\"model_type\":\"qwen2\"," GATED ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":2}",
+    "{\"model_type\":\"smollm3\"," GATED ",\"num_key_value_heads\":2,\"no_rope_layer_interval\":2}",
     "{\"model_type\":\"gpt_neox\"," GATED ",\"rotary_pct\":0.34}",
     "{\"model_type\":\"gpt_neox\"," GATED ",\"use_parallel_residual\":false,\"rotary_pct\":1,"
     "\"tie_word_embeddings\":true}",

@@ -90,7 +90,8 @@ static void rotary_piece(void *context, int index, int worker)
 static int rotary_run(const struct ah_bound *bound)
 {
     struct ah_bound own = *bound;
-    ah__pool_run(bound->pool, rotary_piece, bound->call->pieces.count, &own);
+    if (bound->call->as.rotary.half > 0)
+        ah__pool_run(bound->pool, rotary_piece, bound->call->pieces.count, &own);
     return AH_OK;
 }
 

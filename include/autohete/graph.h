@@ -97,7 +97,8 @@ struct ah_rotary_options {
     int original;    /* in full only where less than `low` times (Llama 3's scaling) */
 };
 /* Rotates the pairs (i, i + dims / 2) of the first `dims` channels of each head of x [B, T, C] by the angle
- * t * theta^(-2 i / dims) at position t; dims 0: all channels; -1: none, where other blocks' rotate. In place on x. `options` null: all of them zero */
+ * t * theta^(-2 i / dims) at position t; dims 0: all channels; -1: none, where other blocks' rotate. In place on x.
+ * `options` null: all of them zero */
 AH_API struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims,
                                         const struct ah_rotary_options *options);
 /* GELU, tanh form (Hugging Face's "gelu_new") */

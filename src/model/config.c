@@ -101,6 +101,12 @@ int ah__config_add_sizes(cJSON *tree, const struct ah_config_size *sizes, size_t
     return AH_OK;
 }
 
+int ah__config_add_no_pad(cJSON *tree)
+{
+    return cJSON_AddNullToObject(tree, "pad_token_id") ? AH_OK
+                                                       : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+}
+
 int ah__config_add_zeros(cJSON *tree, const char *const *keys)
 {
     for (size_t i = 0; keys[i]; i++)

@@ -39,6 +39,8 @@ int ah__config_dropout(struct ah_config_dropout *out, const struct ah_json *json
 /* "gelu", "gelu_new" or "relu". */
 const char *ah__config_activation_word(enum ah_activation activation);
 int ah__config_add_sizes(cJSON *tree, const struct ah_config_size *sizes, size_t count);
+/* "pad_token_id": null, where a class would take one that may lie beyond the vocabulary. */
+int ah__config_add_no_pad(cJSON *tree);
 /* Each as 0. */
 int ah__config_add_zeros(cJSON *tree, const char *const *keys);
 /* The text of a configuration: the class that reads it (its architecture), its model_type and what `fill` adds. The

@@ -54,20 +54,54 @@ static struct ah_rope_keys rope_keys_of(const struct ah_decoder *decoder)
     return (struct ah_rope_keys){.theta = "rope_theta", .part = decoder->partial ? "partial_rotary_factor" : NULL};
 }
 
+/* Of blocks with a window, where theirs is another. */
+static int parse_local_rope(struct ah_decoder *decoder, const struct ah_json *json)
+{
+    struct ah_rope_keys keys = {.theta = decoder->local_theta_key, .type = "sliding_attention", .local = true};
+    struct ah_rope rope = {.theta = decoder->local_theta, .part = 1};
+    if (!(decoder->local_theta > 0))
+        return AH_OK;
+    AH_TRY(ah__rope_parse(&rope, json, &keys, decoder->positions));
+    if (rope.factor > 0)
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'rope_parameters.sliding_attention.rope_type': found a scaling, expected 'default'",
+                        json->path);
+    decoder->kind[1].rope = rope;
+    return AH_OK;
+}
+
 static int parse_rope(struct ah_decoder *decoder, const struct ah_json *json)
 {
     struct ah_rope_keys keys = rope_keys_of(decoder);
+    keys.type = decoder->local_theta > 0 ? "full_attention" : NULL;
     struct ah_rope rope = {.theta = decoder->theta > 0 ? decoder->theta : 10000, .part = 1};
     AH_TRY(ah__rope_parse(&rope, json, &keys, decoder->positions));
     decoder->kind[0].rope = decoder->kind[1].rope = rope;
+    AH_TRY(parse_local_rope(decoder, json));
     return ah__rope_dims(&decoder->rotary_dims, &rope, json, &keys, decoder->head_dim);
+}
+
+static const char *activation_key_of(const struct ah_decoder *decoder)
+{
+    return decoder->activation_key ? decoder->activation_key : "hidden_act";
+}
+
+/* Words for the function of the gate, in its place. */
+static int parse_activation(const struct ah_decoder *decoder, const struct ah_json *json)
+{
+    static const char *const silu[] = {"silu", "swish", NULL}, *const gelu[] = {"gelu_pytorch_tanh", "gelu_new", NULL};
+    static const char *const legacy[] = {"gelu_pytorch_tanh", "gelu_new", "gelu", NULL}; /* of hidden_act */
+    const char *word, *key = activation_key_of(decoder);
+    return ah__json_has(json, key) ? ah__config_word(&word, json, key,
+                                                     !decoder->gelu            ? silu
+                                                     : decoder->activation_key ? gelu
+                                                                               : legacy)
+                                   : AH_OK;
 }
 
 int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
 {
-    static const char *const silu[] = {"silu", "swish", NULL};
     struct ah_config_size sizes[SIZES];
-    const char *word;
     decoder->eps = decoder->eps > 0 ? decoder->eps : 1e-6;
     decoder->std = 0.02;
     decoder->embedding_scale = decoder->residual_scale = decoder->logit_scale = 1;
@@ -75,8 +109,7 @@ int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
     AH_TRY(ah__config_sizes(json, sizes, SIZES));
     AH_TRY(parse_heads(decoder, json));
     AH_TRY(parse_rope(decoder, json));
-    if (ah__json_has(json, "hidden_act"))
-        AH_TRY(ah__config_word(&word, json, "hidden_act", silu));
+    AH_TRY(parse_activation(decoder, json));
     AH_TRY(ah__config_double(&decoder->eps, json, "rms_norm_eps", 1e-12, 1));
     AH_TRY(ah__config_double(&decoder->std, json, "initializer_range", 0, 10));
     AH_TRY(ah__config_bool(&decoder->tied, json, "tie_word_embeddings"));
@@ -94,11 +127,13 @@ int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
     AH_TRY(ah__config_add_sizes(tree, sizes, SIZES));
     AH_TRY(ah__json_add_int(tree, "num_key_value_heads", decoder->kv_heads));
     AH_TRY(ah__json_add_int(tree, "head_dim", decoder->head_dim));
-    AH_TRY(ah__json_add_string(tree, "hidden_act", "silu"));
+    AH_TRY(ah__json_add_string(tree, activation_key_of(decoder), decoder->gelu ? "gelu_pytorch_tanh" : "silu"));
     AH_TRY(ah__json_add_double(tree, "rms_norm_eps", decoder->eps));
     AH_TRY(ah__json_add_double(tree, "initializer_range", decoder->std));
     AH_TRY(ah__json_add_bool(tree, "tie_word_embeddings", decoder->tied));
     AH_TRY(ah__rope_add(tree, &decoder->kind[0].rope, &keys));
+    if (decoder->local_theta_key)
+        AH_TRY(ah__json_add_double(tree, decoder->local_theta_key, decoder->kind[1].rope.theta));
     return ah__config_add_zeros(tree, dropouts_of(decoder));
 }
 

@@ -26,9 +26,15 @@ struct ah_decoder {
     int64_t rotary_dims;                          /* channels of a head that rotate */
     double eps, std;                              /* of rmsnorm; of initial values */
     double theta;                                 /* rope_theta where the key is missing; 0: 10000 */
+    const char *local_theta_key;                  /* of the other kind, which nothing stretches; null: no such key */
+    double local_theta;                           /* where it is missing; 0: both kinds rotate alike */
     struct ah_decoder_kind kind[2];               /* of blocks; the second where `others` says so */
     uint64_t others[AH_DECODER_MOST_LAYERS / 64]; /* a bit a block */
-    bool partial;                                 /* partial_rotary_factor is read */
+    double norm_offset;                           /* added to the weights of norms */
+    bool root_scale;            /* embeddings are multiplied by the root of hidden_size, not by embedding_scale */
+    bool gelu;                  /* the gate's function is gelu in its tanh form, not silu */
+    const char *activation_key; /* its key; null: hidden_act */
+    bool partial;               /* partial_rotary_factor is read */
     bool fused; /* queries, keys and values are rows of one weight, qkv_proj; gate and up of gate_up_proj */
     bool qkv_bias, out_bias, mlp_bias;
     enum ah_decoder_norms norms;

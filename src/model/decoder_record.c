@@ -1,6 +1,10 @@
 /* Recording the decoder, with Hugging Face's names and layouts. */
+#include <math.h>
+
+#include "graph/graph.h"
 #include "model/decoder.h"
 #include "model/parts.h"
+#include "op/bf16.h"
 
 static struct ah_tensor linear(struct ah_graph *graph, const struct ah_decoder *decoder, const char *name,
                                struct ah_tensor x, int64_t in, int64_t out, bool bias)
@@ -15,7 +19,7 @@ static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *d
 {
     int64_t width = decoder->qk_norm == AH_QK_NORM_WHOLE ? count * decoder->head_dim : decoder->head_dim;
     if (decoder->qk_norm != AH_QK_NORM_NONE)
-        x = ah__part_rmsnorm(graph, norm, x, width, decoder->eps);
+        x = ah__part_rmsnorm(graph, norm, x, width, decoder->eps, decoder->norm_offset);
     return ah__rope_record(graph, x, count, kind->still ? -1 : decoder->rotary_dims, &kind->rope, false);
 }
 
@@ -69,7 +73,8 @@ static struct ah_tensor feed_forward(struct ah_graph *graph, const struct ah_dec
         gate = linear(graph, decoder, "gate_proj", x, hidden, inner, bias);
         up = linear(graph, decoder, "up_proj", x, hidden, inner, bias);
     }
-    x = linear(graph, decoder, "down_proj", ah_graph_silu_mul(graph, gate, up), inner, hidden, bias);
+    x = decoder->gelu ? ah_graph_gelu_mul(graph, gate, up) : ah_graph_silu_mul(graph, gate, up);
+    x = linear(graph, decoder, "down_proj", x, inner, hidden, bias);
     ah_graph_scope_pop(graph);
     return x;
 }
@@ -83,7 +88,7 @@ static struct ah_tensor scaled(struct ah_graph *graph, struct ah_tensor x, doubl
 static struct ah_tensor norm(struct ah_graph *graph, const struct ah_decoder *decoder, const char *name,
                              struct ah_tensor x)
 {
-    return name ? ah__part_rmsnorm(graph, name, x, decoder->hidden_size, decoder->eps) : x;
+    return name ? ah__part_rmsnorm(graph, name, x, decoder->hidden_size, decoder->eps, decoder->norm_offset) : x;
 }
 
 /* The residual stream is added onto what is added to it, so that the block's input stays whole for backward. */
@@ -112,13 +117,22 @@ static struct ah_tensor block(struct ah_graph *graph, const struct ah_decoder *d
     return joined(graph, decoder, names[decoder->norms].after_feed_forward, y, x);
 }
 
+/* The root is a number of the compute dtype, as transformers has it. */
+static double embedding_scale(const struct ah_graph *graph, const struct ah_decoder *decoder)
+{
+    float root = sqrtf((float)decoder->hidden_size);
+    if (!decoder->root_scale)
+        return decoder->embedding_scale;
+    return graph->compute == AH_BF16 ? (double)ah__bf16_value(ah__bf16_of(root)) : (double)root;
+}
+
 int ah__decoder_record(struct ah_graph *graph, int64_t batch, int64_t seq, void *context)
 {
     const struct ah_decoder *decoder = context;
     int64_t vocab = decoder->vocab_size, hidden = decoder->hidden_size;
     struct ah_tensor tokens = ah_graph_tokens(graph, batch, seq), targets = ah_graph_targets(graph, batch, seq);
     struct ah_tensor table = ah__part_table(graph, "model.embed_tokens", vocab, hidden, decoder->std), head = table;
-    struct ah_tensor x = scaled(graph, ah_graph_embedding(graph, table, tokens), decoder->embedding_scale);
+    struct ah_tensor x = scaled(graph, ah_graph_embedding(graph, table, tokens), embedding_scale(graph, decoder));
     for (int64_t i = 0; i < decoder->layers; i++) {
         ah_graph_scope_push(graph, "model.layers.%lld", (long long)i);
         x = block(graph, decoder, &decoder->kind[ah__decoder_is_other(decoder, i)], x);

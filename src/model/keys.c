@@ -91,6 +91,7 @@ static const struct rule {
     {"scale_emb", ONLY_ONE},
     {"sliding_window", ONLY_NULL},
     {"text_config", ONLY_NULL},
+    {"use_bidirectional_attention", ONLY_FALSE},
     {"use_mrope", ONLY_FALSE},
     {"use_parallel_residual", ONLY_FALSE},
     {"use_qk_norm", ONLY_FALSE},

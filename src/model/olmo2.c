@@ -18,6 +18,7 @@ static int fill(cJSON *tree, const void *config)
 {
     const struct ah_decoder *decoder = config;
     AH_TRY(ah__decoder_add(tree, decoder));
+    AH_TRY(ah__config_add_no_pad(tree));
     return ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias);
 }
 

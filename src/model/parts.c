@@ -28,11 +28,12 @@ struct ah_tensor ah__part_layernorm(struct ah_graph *graph, const char *name, st
 }
 
 struct ah_tensor ah__part_rmsnorm(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t width,
-                                  double eps)
+                                  double eps, double offset)
 {
+    enum ah_init init = offset > 0 ? AH_INIT_ZEROS : AH_INIT_ONES;
     ah_graph_scope_push(graph, "%s", name);
-    struct ah_tensor weight = ah_graph_param(graph, "weight", ah_shape1(width), AH_INIT_ONES, 0);
-    x = ah_graph_rmsnorm(graph, x, weight, (float)eps);
+    struct ah_tensor weight = ah_graph_param(graph, "weight", ah_shape1(width), init, 0);
+    x = ah_graph_rmsnorm_offset(graph, x, weight, (float)eps, (float)offset);
     ah_graph_scope_pop(graph);
     return x;
 }

@@ -18,9 +18,10 @@ struct ah_tensor ah__part_linear(struct ah_graph *graph, const char *name, struc
 /* Parameters NAME.weight and NAME.bias [width]. */
 struct ah_tensor ah__part_layernorm(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t width,
                                     double eps);
-/* Parameter NAME.weight [width]; width divides the channels of x. */
+/* Parameter NAME.weight [width]; width divides the channels of x. What multiplies begins at one, whatever is added to
+ * the weight. */
 struct ah_tensor ah__part_rmsnorm(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t width,
-                                  double eps);
+                                  double eps, double offset);
 /* The parameter NAME.weight [rows, width]. */
 struct ah_tensor ah__part_table(struct ah_graph *graph, const char *name, int64_t rows, int64_t width, double std);
 struct ah_tensor ah__part_activation(struct ah_graph *graph, enum ah_activation activation, struct ah_tensor x);

@@ -24,6 +24,7 @@ static int fill(cJSON *tree, const void *config)
 {
     const struct ah_decoder *decoder = config;
     AH_TRY(ah__decoder_add(tree, decoder));
+    AH_TRY(ah__config_add_no_pad(tree));
     return decoder->kind[0].window ? ah__json_add_int(tree, "sliding_window", decoder->kind[0].window) : AH_OK;
 }
 

@@ -42,13 +42,19 @@ int ah__rope_parse(struct ah_rope *rope, const struct ah_json *json, const struc
     if (ah__json_has(json, "rope_parameters") && ah__json_has(json, "rope_scaling"))
         return ah__fail(AH_EINPUT, "%s: key 'rope_scaling': found beside 'rope_parameters', expected one of them",
                         json->path);
-    AH_TRY(ah__config_double(&rope->theta, json, keys->theta, 1e-3, 1e12));
+    if (keys->theta)
+        AH_TRY(ah__config_double(&rope->theta, json, keys->theta, 1e-3, 1e12));
     if (keys->part)
         AH_TRY(ah__config_double(&rope->part, json, keys->part, 0, 1));
     if (!ah__json_has(json, key))
         return AH_OK;
     AH_TRY(ah__json_object(&object, json, key));
-    return parse_object(rope, &object, keys, positions);
+    if (keys->type && ah__json_has(&object, keys->type)) {
+        struct ah_json typed;
+        AH_TRY(ah__json_object(&typed, &object, keys->type));
+        return parse_object(rope, &typed, keys, positions);
+    }
+    return keys->local ? AH_OK : parse_object(rope, &object, keys, positions);
 }
 
 int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_json *json,

@@ -16,6 +16,8 @@ struct ah_rope {
  * null: all channels rotate. */
 struct ah_rope_keys {
     const char *theta, *part;
+    const char *type; /* of attention: where rope_parameters has an object for each, the one that is read; or null */
+    bool local;       /* nothing but that object is read beside theta */
 };
 
 /* *rope holds what is taken where a key is missing. `positions`: max_position_embeddings. */

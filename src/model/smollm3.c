@@ -58,6 +58,7 @@ static int fill(cJSON *tree, const void *config)
     if (!added)
         return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
     AH_TRY(ah__decoder_add(tree, decoder));
+    AH_TRY(ah__config_add_no_pad(tree));
     AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
     return ah__json_add_bool(tree, "mlp_bias", decoder->mlp_bias);
 }

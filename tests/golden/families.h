@@ -11,10 +11,11 @@
 enum { FAMILY_MOST_FLOATS = 20000 };
 
 static const char *const family_cases[] = {
-    "gpt2-gelu",  "gpt_neox-parallel", "gpt_neox-serial", "granite-bias",  "granite-factors", "llama-bias",
-    "llama-gqa",  "mistral-wide",      "mistral-window",  "olmo2-gqa",     "olmo2-whole",     "opt-gelu",
-    "opt-relu",   "phi3-partial",      "phi3-window",     "qwen2-tied",    "qwen2-window",    "qwen3-bias",
-    "qwen3-wide", "qwen2-mixed",       "qwen3-mixed",     "smollm3-still", "smollm3-bias",
+    "gemma-bias",      "gemma-wide",    "gemma3_text-mixed", "gemma3_text-types", "gpt2-gelu",  "gpt_neox-parallel",
+    "gpt_neox-serial", "granite-bias",  "granite-factors",   "llama-bias",        "llama-gqa",  "mistral-wide",
+    "mistral-window",  "olmo2-gqa",     "olmo2-whole",       "opt-gelu",          "opt-relu",   "phi3-partial",
+    "phi3-window",     "qwen2-tied",    "qwen2-window",      "qwen3-bias",        "qwen3-wide", "qwen2-mixed",
+    "qwen3-mixed",     "smollm3-still", "smollm3-bias",
 };
 
 struct family_golden {
@@ -84,10 +85,12 @@ static inline void family_load(struct family_golden *g, const char *name)
 }
 
 /* Initial values of tensor number `index`, by the rule of families.py. */
-static inline void family_fill_param(float *values, int64_t count, int index, const char *name)
+static inline void family_fill_param(float *values, const struct family_golden *g, int index)
 {
+    const char *name = g->tensor[index].name;
     bool norm = (strstr(name, "norm") || strstr(name, ".ln_")) && strstr(name, "weight");
-    for (int64_t j = 0; j < count; j++) {
+    norm = norm && !strstr(g->config, "\"model_type\": \"gemma"); /* whose norms add one themselves */
+    for (int64_t j = 0; j < g->tensor[index].count; j++) {
         int64_t k = (int64_t)(ah__random_bits(1000 + (uint64_t)index, (uint64_t)j) >> 40) - (1 << 23);
         values[j] = (norm ? 1.0F : 0.0F) + (float)k * 0x1p-26F;
     }

@@ -36,6 +36,20 @@ CASES = {
     "mistral-window": ("Mistral", dict(GATED, num_key_value_heads=2, sliding_window=4)),
     "mistral-wide": ("Mistral", dict(GATED, num_key_value_heads=4, head_dim=8, sliding_window=None,
                                      tie_word_embeddings=True)),
+    "gemma-wide": ("Gemma", dict(GATED, num_key_value_heads=2, head_dim=12, pad_token_id=None)),
+    "gemma-bias": ("Gemma", dict(GATED, num_key_value_heads=4, head_dim=6, pad_token_id=None, attention_bias=True,
+                                 tie_word_embeddings=False, hidden_act="gelu")),
+    "gemma3_text-mixed": ("Gemma3Text", dict(GATED, num_hidden_layers=3, num_key_value_heads=2, head_dim=10,
+                                             pad_token_id=None, query_pre_attn_scalar=144, sliding_window=3,
+                                             sliding_window_pattern=2,
+                                             rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0,
+                                                                                      rope_theta=1e4),
+                                                                  sliding_attention=dict(rope_type="default",
+                                                                                         rope_theta=100.0)))),
+    "gemma3_text-types": ("Gemma3Text", dict(GATED, num_key_value_heads=4, head_dim=6, pad_token_id=None,
+                                             query_pre_attn_scalar=6, sliding_window=5, attention_bias=True,
+                                             layer_types=["full_attention", "sliding_attention"],
+                                             tie_word_embeddings=False)),
     "granite-factors": ("Granite", dict(GATED, num_key_value_heads=2, embedding_multiplier=12.0,
                                         residual_multiplier=0.22, attention_multiplier=0.3, logits_scaling=6.0,
                                         tie_word_embeddings=True)),
@@ -83,7 +97,7 @@ CASES = {
 def model_of(name):
     kind, keys = CASES[name]
     config = getattr(transformers, kind + "Config")(**keys)
-    head = "GPT2LMHeadModel" if kind == "GPT2" else kind + "ForCausalLM"
+    head = "GPT2LMHeadModel" if kind == "GPT2" else kind.replace("3Text", "3") + "ForCausalLM"
     return getattr(transformers, head)(config).double().eval()  # no dropout
 
 
@@ -99,7 +113,8 @@ def parameters(model):
     made = {}
     for index, (name, t) in enumerate(model.named_parameters()):
         values = gpt2.uniform(1000 + index, t.numel())
-        if ("norm" in name or ".ln_" in name) and name.endswith("weight"):
+        adds_one = model.config.model_type.startswith("gemma")
+        if ("norm" in name or ".ln_" in name) and name.endswith("weight") and not adds_one:
             values = numpy.float32(1) + values
         with torch.no_grad():
             t.copy_(torch.tensor(values.astype(numpy.float64)).reshape(t.shape))

@@ -18,6 +18,8 @@
 #define GRANITE "{\"model_type\":\"granite\"," GATED
 #define OLMO2 "{\"model_type\":\"olmo2\"," GATED
 #define SMOLLM3 "{\"model_type\":\"smollm3\"," GATED
+#define GEMMA "{\"model_type\":\"gemma\"," GATED ",\"num_key_value_heads\":4"
+#define GEMMA3 "{\"model_type\":\"gemma3_text\"," GATED
 #define PHI3 "{\"model_type\":\"phi3\"," GATED
 #define NEOX "{\"model_type\":\"gpt_neox\"," GATED
 #define OPT "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":48"
@@ -64,6 +66,16 @@ static void wrong_configs(void **state)
          "key 'layer_types.1': found no word, expected 'full_attention' or 'sliding_attention'"},
         {QWEN3 ",\"layer_types\":[\"chunked_attention\",\"full_attention\"]}",
          "key 'layer_types.0': found 'chunked_attention', expected"},
+        {GEMMA ",\"hidden_act\":\"silu\"}", "key 'hidden_act': found 'silu', expected 'gelu_pytorch_tanh' or"},
+        {GEMMA ",\"hidden_activation\":\"gelu\"}", "key 'hidden_activation': found 'gelu', expected"},
+        {GEMMA3 ",\"hidden_activation\":\"gelu\"}", "key 'hidden_activation': found 'gelu', expected"},
+        {GEMMA3 ",\"attn_logit_softcapping\":50}", "key 'attn_logit_softcapping': found 50, expected null"},
+        {GEMMA3 ",\"final_logit_softcapping\":30}", "key 'final_logit_softcapping': found 30, expected null"},
+        {GEMMA3 ",\"use_bidirectional_attention\":true}", "key 'use_bidirectional_attention': found true"},
+        {GEMMA3 ",\"query_pre_attn_scalar\":0}", "key 'query_pre_attn_scalar': found 0"},
+        {GEMMA3 ",\"sliding_window_pattern\":0}", "key 'sliding_window_pattern': found 0"},
+        {GEMMA3 ",\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"linear\",\"factor\":2}}}",
+         "key 'rope_parameters.sliding_attention.rope_type': found a scaling, expected 'default'"},
         {SMOLLM3 ",\"use_sliding_window\":true}", "key 'use_sliding_window': found true, expected false"},
         {SMOLLM3 ",\"no_rope_layers\":[1]}", "key 'no_rope_layers': found 1 numbers, expected num_hidden_layers 2"},
         {SMOLLM3 ",\"no_rope_layers\":[1,2]}", "key 'no_rope_layers.1': found another value, expected 0 or 1"},
@@ -143,6 +155,17 @@ static void what_means_the_same_has_one_text(void **state)
          true},
         {SMOLLM3 "}", SMOLLM3 ",\"num_key_value_heads\":4,\"no_rope_layers\":[1,1,0],\"rope_theta\":2000000}", false},
         {SMOLLM3 "}", SMOLLM3 ",\"no_rope_layer_interval\":2}", true},
+        {GEMMA "}", GEMMA ",\"hidden_act\":\"gelu\",\"hidden_activation\":null,\"head_dim\":256}", false},
+        {GEMMA3 "}", GEMMA3 ",\"sliding_window_pattern\":6,\"sliding_window\":4096,\"query_pre_attn_scalar\":256}",
+         false},
+        {GEMMA3 "}",
+         GEMMA3 ",\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6},\"sliding_attention\":"
+                "{\"rope_theta\":1e4}}}",
+         false},
+        {GEMMA3 "}", GEMMA3 ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}", true},
+        {GEMMA3 "}", GEMMA3 ",\"rope_local_base_freq\":5000}", true},
+        {GEMMA3 "}", GEMMA3 ",\"sliding_window_pattern\":2}", true},
+        {GEMMA3 "}", GEMMA3 ",\"query_pre_attn_scalar\":168}", true},
         {QWEN3 "}", QWEN3 ",\"head_dim\":128}", false},
         {QWEN3 "}", QWEN3 ",\"attention_bias\":true}", true},
         {GRANITE "}", GRANITE ",\"attention_multiplier\":1,\"logits_scaling\":1,\"mlp_bias\":false}", false},
@@ -257,7 +280,8 @@ static void shipped_models_have_their_sizes(void **state)
                   {"mistral-7b", 7241732096},   {"qwen2.5-0.5b", 494032768},    {"qwen2.5-7b", 7615616512},
                   {"qwen3-0.6b", 596049920},    {"qwen3-8b", 8190735360},       {"pythia-1.4b", 1414647808},
                   {"opt-1.3b", 1315758080},     {"phi-3-mini-4k", 3821079552},  {"phi-4", 14659507200},
-                  {"smollm3-3b", 3075098624},   {"granite-3.3-2b", 2533539840}, {"granite-3.3-8b", 8170864640},
+                  {"smollm3-3b", 3075098624},   {"gemma-2b", 2506172416},       {"gemma3-1b", 999885952},
+                  {"gemma3-270m", 268098176},   {"granite-3.3-2b", 2533539840}, {"granite-3.3-8b", 8170864640},
                   {"olmo2-1b", 1484916736},     {"olmo2-7b", 7298617344}};
     for (size_t i = 0; i < AH_LENGTH(models); i++) {
         int64_t found = parameters_of(models[i].name);

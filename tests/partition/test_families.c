@@ -25,7 +25,7 @@ static void family_rig(struct rig *rig, const struct family_golden *g)
     assert_int_equal(partition->param_count, g->count);
     for (int i = 0; i < g->count; i++) {
         assert_int_equal(ah__shape_count(&rig_param(rig, g->tensor[i].name)->shape), g->tensor[i].count);
-        family_fill_param(values_of(rig, rig->param, g->tensor[i].name), g->tensor[i].count, i, g->tensor[i].name);
+        family_fill_param(values_of(rig, rig->param, g->tensor[i].name), g, i);
     }
     family_fill_ids((int32_t *)(void *)rig->input[0], rig->targets, g, 0);
 }

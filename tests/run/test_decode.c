@@ -52,7 +52,7 @@ static void decoding_init(struct decoding *d, const struct family_golden *g, int
         int param = 0;
         while (strcmp(d->partition->params[param].name, g->tensor[i].name) != 0)
             param++;
-        family_fill_param(values, g->tensor[i].count, i, g->tensor[i].name);
+        family_fill_param(values, g, i);
         assert_ok(ah__run_load(d->run, param, AH_RUN_PARAM, values));
     }
 }

@@ -51,7 +51,7 @@ static void params_load(struct ah_run *run, const struct ah_partition *partition
     static float values[FAMILY_MOST_FLOATS];
     for (int i = 0; i < g->count; i++) {
         assert_in_range(g->tensor[i].count, 1, FAMILY_MOST_FLOATS);
-        family_fill_param(values, g->tensor[i].count, i, g->tensor[i].name);
+        family_fill_param(values, g, i);
         assert_ok(ah__run_load(run, param_of(partition, g->tensor[i].name), AH_RUN_PARAM, values));
     }
 }
@@ -160,6 +160,9 @@ static const char *const families[] = {
     "{\"model_type\":\"mistral\"," GATED ",\"num_key_value_heads\":2,\"sliding_window\":5}",
     "{\"model_type\":\"qwen2\"," GATED ",\"num_key_value_heads\":1,\"tie_word_embeddings\":true}",
     "{\"model_type\":\"qwen3\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":10}",
+    "{\"model_type\":\"gemma\"," GATED ",\"num_key_value_heads\":1,\"head_dim\":10}",
+    "{\"model_type\":\"gemma3_text\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":6,\"sliding_window\":4,"
+    "\"sliding_window_pattern\":2,\"query_pre_attn_scalar\":7}",
     "{\"model_type\":\"granite\"," GATED ",\"num_key_value_heads\":2,\"embedding_multiplier\":12,"
     "\"residual_multiplier\":0.22,\"attention_multiplier\":0.3,\"logits_scaling\":6}",
     "{\"model_type\":\"olmo2\"," GATED ",\"num_key_value_heads\":2}",

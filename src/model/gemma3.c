@@ -1,0 +1,80 @@
+/* Gemma 3, its language model alone: Gemma with norms before and after, rmsnorm of each head of queries and keys, and
+ * windows with a rotation of their own in most blocks. */
+#include <math.h>
+
+#include "base/alloc.h"
+#include "model/decoder.h"
+#include "model/family.h"
+
+static const char *const keys[] = {
+    AH_DECODER_KEYS,          "attention_bias",          "hidden_activation", "query_pre_attn_scalar", "sliding_window",
+    "sliding_window_pattern", "_sliding_window_pattern", "layer_types",       "rope_local_base_freq",  NULL};
+
+/* Without layer_types every sixth block, or as the pattern says, sees all. */
+static int parse_kinds(struct ah_decoder *decoder, const struct ah_json *json)
+{
+    int64_t pattern = 6;
+    AH_TRY(ah__config_int(&pattern, json, "_sliding_window_pattern", 1, AH_DECODER_MOST_LAYERS));
+    AH_TRY(ah__config_int(&pattern, json, "sliding_window_pattern", 1, AH_DECODER_MOST_LAYERS));
+    for (int64_t i = 0; i < decoder->layers; i++)
+        ah__decoder_set_other(decoder, i, (i + 1) % pattern != 0);
+    AH_TRY(ah__decoder_parse_types(decoder, json));
+    AH_TRY(ah__decoder_parse_window(decoder, json));
+    decoder->kind[1].window = decoder->kind[0].window;
+    decoder->kind[0].window = 0;
+    return AH_OK;
+}
+
+static int parse(void **out, const struct ah_json *json)
+{
+    struct ah_decoder decoder = {.kv_heads = 4,
+                                 .head_dim = 256,
+                                 .theta = 1000000,
+                                 .local_theta_key = "rope_local_base_freq",
+                                 .local_theta = 10000,
+                                 .norms = AH_NORMS_BOTH,
+                                 .qk_norm = AH_QK_NORM_HEADS,
+                                 .norm_offset = 1,
+                                 .root_scale = true,
+                                 .gelu = true,
+                                 .activation_key = "hidden_activation",
+                                 .tied = true};
+    double scalar = 256;
+    AH_TRY(ah__decoder_parse(&decoder, json));
+    AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));
+    decoder.out_bias = decoder.qkv_bias;
+    AH_TRY(ah__config_double(&scalar, json, "query_pre_attn_scalar", 1, 1e6));
+    decoder.attention_scale = 1 / sqrt(scalar);
+    AH_TRY(parse_kinds(&decoder, json));
+    return ah__decoder_new(out, &decoder);
+}
+
+static int fill(cJSON *tree, const void *config)
+{
+    const struct ah_decoder *decoder = config;
+    double scalar = round(1 / (decoder->attention_scale * decoder->attention_scale));
+    AH_TRY(ah__decoder_add(tree, decoder));
+    AH_TRY(ah__config_add_no_pad(tree));
+    AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
+    AH_TRY(ah__json_add_double(tree, "query_pre_attn_scalar", scalar));
+    if (decoder->kind[1].window > 0)
+        AH_TRY(ah__json_add_int(tree, "sliding_window", decoder->kind[1].window));
+    else if (!cJSON_AddNullToObject(tree, "sliding_window")) /* missing would be 4096 */
+        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    return ah__decoder_add_types(tree, decoder);
+}
+
+static int text(char **out, const void *config)
+{
+    return ah__config_text(out, "Gemma3ForCausalLM", ah__family_gemma3_text.model_type, fill, config);
+}
+
+const struct ah_family ah__family_gemma3_text = {
+    .model_type = "gemma3_text",
+    .keys = keys,
+    .parse = parse,
+    .describe = ah__decoder_describe,
+    .text = text,
+    .record = ah__decoder_record,
+    .free = ah__free,
+};

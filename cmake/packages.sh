@@ -15,6 +15,7 @@ zlib1g-dev       header:zlib.h
 libzstd-dev      header:zstd.h
 libonig-dev      header:oniguruma.h
 libutf8proc-dev  header:utf8proc.h
+libyaml-dev      header:yaml.h
 coinor-libcbc-dev header:coin/Cbc_C_Interface.h
 '
 packages_test='

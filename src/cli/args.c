@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/config_file.h"
+
 enum { OPTIONS_MOST = 64 };
 
 static enum ah_args_result wrong(struct ah_args_error *error, const char *format, ...) AH_PRINTF(2, 3);
@@ -143,6 +145,8 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     switch (option->kind) {
     case AH_ARG_FLAG:
         return false;
+    case AH_ARG_FILE_OF_OPTIONS: /* was read before */
+        return *text != 0;
     case AH_ARG_TEXT:
         *(const char **)to = text;
         return *text != 0;
@@ -197,6 +201,7 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
         [AH_ARG_LIMIT] = "a size like 64MiB, or none",
         [AH_ARG_SIZE] = "a size like 64MiB",
         [AH_ARG_RATE] = "a rate like 4GB/s",
+        [AH_ARG_FILE_OF_OPTIONS] = "a file",
     };
     if (option->kind == AH_ARG_RATE && option->min > 0)
         snprintf(text, size, "%s, at least %.15g bytes a second", kinds[option->kind], option->min);
@@ -244,9 +249,141 @@ static bool has_word(const struct ah_command *command)
     return command->many ? words->count > 0 : *own != NULL;
 }
 
+/* Two names of one option. */
+static bool same_place(const struct ah_arg *a, const struct ah_arg *b)
+{
+    return a->at == b->at && a->kind != AH_ARG_FILE_OF_OPTIONS && b->kind != AH_ARG_FILE_OF_OPTIONS;
+}
+
+/* ---- files of options -------------------------------------------------------------------------------------------- */
+
+/* The path after --config; null: there is none. */
+static const char *config_path(const struct ah_command *command, int argc, char **argv)
+{
+    const struct ah_arg *option = find(command, "config", strlen("config"));
+    for (int i = 0; i < argc && option && option->kind == AH_ARG_FILE_OF_OPTIONS; i++)
+        if (strncmp(argv[i], "--config=", strlen("--config=")) == 0)
+            return argv[i] + strlen("--config=");
+        else if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
+            return argv[i + 1];
+    return NULL;
+}
+
+/* By its name with - or _. */
+static const struct ah_arg *find_key(const struct ah_command *command, const char *key)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s", key);
+    for (char *at = name; *at; at++)
+        *at = *at == '_' ? '-' : *at;
+    const struct ah_arg *option = strlen(key) < sizeof name ? find(command, name, strlen(name)) : NULL;
+    return option && option->kind != AH_ARG_FILE_OF_OPTIONS ? option : NULL;
+}
+
+/* Several texts of an option that takes one: with commas between them, as they are written after it. */
+static char *joined(const struct ah_config_entry *entry)
+{
+    size_t length = 1;
+    for (int i = 0; i < entry->count; i++)
+        length += strlen(entry->text[i]) + 1;
+    char *text = calloc(length, 1);
+    for (int i = 0; i < entry->count && text; i++)
+        sprintf(text + strlen(text), "%s%s", i ? "," : "", entry->text[i]);
+    return text;
+}
+
+static bool entry_set(const struct ah_command *command, const struct ah_arg *option, struct ah_config_entry *entry)
+{
+    void *to = (char *)command->args + option->at;
+    bool good = true;
+    if (option->kind == AH_ARG_FLAG) {
+        const char *text = entry->count == 1 && !entry->list ? entry->text[0] : "";
+        bool yes = strcasecmp(text, "true") == 0;
+        *(bool *)to = yes;
+        return yes || strcasecmp(text, "false") == 0;
+    }
+    if (option->kind != AH_ARG_LIST && entry->list) {
+        char *text = option->kind == AH_ARG_TEXT && entry->count ? joined(entry) : NULL;
+        for (int i = 0; i < entry->count && text; i++)
+            good = good && !strchr(entry->text[i], ',');
+        if (!text || !good) {
+            free(text);
+            return false;
+        }
+        for (int i = 1; i < entry->count; i++)
+            free(entry->text[i]);
+        free(entry->text[0]);
+        entry->text[0] = text;
+        entry->count = 1;
+    }
+    for (int i = 0; i < entry->count; i++)
+        good = good && parse_value(to, option, entry->text[i]);
+    return good;
+}
+
+static enum ah_args_result entry_apply(const struct ah_command *command, const char *path,
+                                       struct ah_config_entry *entry, bool *in_file, struct ah_args_error *error)
+{
+    char expected[96];
+    const struct ah_arg *option = find_key(command, entry->key);
+    if (!option) {
+        struct ah_args_error inner;
+        unknown(command, entry->key, strlen(entry->key), &inner);
+        return wrong(error, "%.100s: line %zu: key '%.60s': %s", path, entry->line, entry->key,
+                     strchr(inner.text, ':') + 2);
+    }
+    for (size_t i = 0; i < command->count; i++)
+        if (in_file[i] && (&command->options[i] == option || same_place(&command->options[i], option)))
+            return wrong(error, "%.100s: line %zu: key '%.60s': found '%s' before it, expected the option once", path,
+                         entry->line, entry->key, command->options[i].name);
+    if (entry->count == 0 && !entry->list)
+        return AH_ARGS_RUN; /* null is what is not there */
+    in_file[option - command->options] = true;
+    if (entry_set(command, option, entry))
+        return AH_ARGS_RUN;
+    bool flag = option->kind == AH_ARG_FLAG;
+    return wrong(error, "%.100s: line %zu: key '%.60s': found %s%.60s%s, expected %s", path, entry->line, entry->key,
+                 entry->list ? "" : "'", entry->list ? "a list" : entry->text[0], entry->list ? "" : "'",
+                 flag ? "true or false" : expectation(expected, sizeof expected, option));
+}
+
+/* A training's run.json stands for its folder: what --like takes. */
+static enum ah_args_result run_json_apply(const struct ah_command *command, const char *path, bool *in_file,
+                                          struct ah_args_error *error)
+{
+    const struct ah_arg *like = find(command, "like", strlen("like"));
+    size_t length = strlen(path) - strlen("run.json");
+    if (!like)
+        return wrong(error, "--config: found '%.100s', a training's own file, which only train takes", path);
+    char *folder = length ? strndup(path, length) : strdup(".");
+    if (!folder)
+        return wrong(error, "out of host memory");
+    in_file[like - command->options] = true;
+    *(const char **)((char *)command->args + like->at) = folder;
+    return AH_ARGS_RUN;
+}
+
+static enum ah_args_result config_apply(const struct ah_command *command, const char *path, bool *in_file,
+                                        struct ah_args_error *error)
+{
+    static struct ah_config_file file; /* options point into it */
+    const char *slash = strrchr(path, '/');
+    if (strcmp(slash ? slash + 1 : path, "run.json") == 0)
+        return run_json_apply(command, path, in_file, error);
+    file = (struct ah_config_file){0};
+    if (!ah__config_file_read(&file, path, error->text, sizeof error->text))
+        return AH_ARGS_WRONG;
+    enum ah_args_result result = AH_ARGS_RUN;
+    for (size_t i = 0; i < file.count && result == AH_ARGS_RUN; i++)
+        result = entry_apply(command, path, &file.entries[i], in_file, error);
+    return result;
+}
+
+/* ---- the command line -------------------------------------------------------------------------------------------- */
+
 /* Handles argv[*at], which is no help or version, and the value after it. */
 static enum ah_args_result parse_one(const struct ah_command *command, int argc, char **argv, int *at, bool *seen,
-                                     struct ah_args_error *error)
+                                     bool *in_file, struct ah_args_error *error)
 {
     const char *word = argv[*at];
     if (command->word_meta && word[0] && (word[0] != '-' || !word[1])) /* "-" is the standard input */
@@ -267,9 +404,11 @@ static enum ah_args_result parse_one(const struct ah_command *command, int argc,
     if (seen[index] && option->kind != AH_ARG_LIST)
         return wrong(error, "--%s: found it twice, expected it once", option->name);
     for (size_t i = 0; i < command->count; i++) /* another name for the same */
-        if (i != index && seen[i] && command->options[i].at == option->at)
+        if (i != index && seen[i] && same_place(&command->options[i], option))
             return wrong(error, "--%s: found --%s beside it, which is the same, expected one of them", option->name,
                          command->options[i].name);
+    if (option->kind == AH_ARG_LIST && in_file[index] && !seen[index])
+        ((struct ah_texts *)to)->count = 0;
     seen[index] = true;
     if (option->kind == AH_ARG_FLAG) {
         *(bool *)to = true;
@@ -300,23 +439,35 @@ static void set_initial(const struct ah_command *command, char **argv)
     }
 }
 
+static bool asks(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--version") == 0)
+            return true;
+    return false;
+}
+
 enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, char **argv, struct ah_args_error *error)
 {
-    bool seen[OPTIONS_MOST] = {false};
+    bool seen[OPTIONS_MOST] = {false}, in_file[OPTIONS_MOST] = {false};
     if (command->count > OPTIONS_MOST)
         abort();
     set_initial(command, argv);
+    const char *config = asks(argc, argv) ? NULL : config_path(command, argc, argv);
+    enum ah_args_result applied = config ? config_apply(command, config, in_file, error) : AH_ARGS_RUN;
+    if (applied != AH_ARGS_RUN)
+        return applied;
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return AH_ARGS_HELP;
         if (strcmp(argv[i], "--version") == 0)
             return AH_ARGS_VERSION;
-        enum ah_args_result result = parse_one(command, argc, argv, &i, seen, error);
+        enum ah_args_result result = parse_one(command, argc, argv, &i, seen, in_file, error);
         if (result != AH_ARGS_RUN)
             return result;
     }
     for (size_t i = 0; i < command->count; i++)
-        if (command->options[i].required && !seen[i])
+        if (command->options[i].required && !seen[i] && !in_file[i])
             return wrong(error, "--%s is missing: 'autohete %s' needs it (see 'autohete %s --help')",
                          command->options[i].name, command->name, command->name);
     if (command->word_meta && !has_word(command))

@@ -15,18 +15,19 @@ struct ah_texts {
 };
 
 enum ah_arg_kind {
-    AH_ARG_FLAG,  /* bool; takes no value */
-    AH_ARG_TEXT,  /* const char *, not empty */
-    AH_ARG_LIST,  /* struct ah_texts, none of them empty; the option may be given several times */
-    AH_ARG_WORDS, /* const char *, may be empty */
-    AH_ARG_INT,   /* int, in [min, max] */
-    AH_ARG_COUNT, /* int64_t, in [min, max] */
-    AH_ARG_AUTO,  /* int64_t, in [min, max] from 0 on, or "auto", which is AH_ARG_IS_AUTO */
-    AH_ARG_SEED,  /* uint64_t */
-    AH_ARG_REAL,  /* double, in [min, max] */
-    AH_ARG_SIZE,  /* int64_t, bytes, above zero */
-    AH_ARG_LIMIT, /* the same, or "none", which is AH_NO_LIMIT */
-    AH_ARG_RATE,  /* int64_t, bytes per second, above zero and at least min */
+    AH_ARG_FLAG,            /* bool; takes no value */
+    AH_ARG_TEXT,            /* const char *, not empty */
+    AH_ARG_LIST,            /* struct ah_texts, none of them empty; the option may be given several times */
+    AH_ARG_WORDS,           /* const char *, may be empty */
+    AH_ARG_INT,             /* int, in [min, max] */
+    AH_ARG_COUNT,           /* int64_t, in [min, max] */
+    AH_ARG_AUTO,            /* int64_t, in [min, max] from 0 on, or "auto", which is AH_ARG_IS_AUTO */
+    AH_ARG_SEED,            /* uint64_t */
+    AH_ARG_REAL,            /* double, in [min, max] */
+    AH_ARG_SIZE,            /* int64_t, bytes, above zero */
+    AH_ARG_LIMIT,           /* the same, or "none", which is AH_NO_LIMIT */
+    AH_ARG_RATE,            /* int64_t, bytes per second, above zero and at least min */
+    AH_ARG_FILE_OF_OPTIONS, /* nothing in the struct: its keys are options, below those of the command line */
 };
 
 struct ah_arg {
@@ -39,6 +40,14 @@ struct ah_arg {
     double min, max;     /* both 0: any; of a rate only min counts */
     bool required;
 };
+
+/* A row of commands that take files of options. */
+#define AH_ARG_CONFIG                                                                                                  \
+    {                                                                                                                  \
+        "config", AH_ARG_FILE_OF_OPTIONS, 0, "FILE", NULL,                                                             \
+            "options from a file of YAML or JSON: their names, with - or _, and values; the command line comes first", \
+            0, 0, false                                                                                                \
+    }
 
 /* Words without dashes, in order; they lie in argv. */
 struct ah_words {

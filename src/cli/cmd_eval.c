@@ -16,6 +16,7 @@ struct eval_args {
 #define AT(field) offsetof(struct eval_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
      "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
     {"data", AH_ARG_TEXT, AT(options.data_path), "FILE", NULL, "data to predict, as for train", 0, 0, false},

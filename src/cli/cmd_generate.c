@@ -13,6 +13,7 @@ struct generate_args {
 #define AT(field) offsetof(struct generate_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
      "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
     {"prompt", AH_ARG_WORDS, AT(options.prompt), "TEXT", NULL, "text to continue (default: a line break)", 0, 0, false},

@@ -11,6 +11,7 @@ struct plan_args {
 #define AT(field) offsetof(struct plan_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     AH_ARGS_MODEL(AT(inputs.model_path)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),

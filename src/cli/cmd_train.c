@@ -21,6 +21,7 @@ struct train_args {
 #define AT_OPTION(field) offsetof(struct train_args, options.field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL, "model: a config.json, its folder, or a GGUF file", 0,
      0, false},
     {"init", AH_ARG_TEXT, AT_OPTION(init), "WHAT", NULL,

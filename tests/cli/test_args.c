@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/args.c"
+#include "cli/config_file.c"
 #include "test.h"
 
 struct sample {
@@ -16,6 +17,7 @@ struct sample {
 };
 
 static const struct ah_arg rows[] = {
+    AH_ARG_CONFIG,
     {"json", AH_ARG_FLAG, offsetof(struct sample, flag), NULL, NULL, "a flag", 0, 0, false},
     {"model", AH_ARG_TEXT, offsetof(struct sample, text), "FILE", NULL, "a text", 0, 0, true},
     {"threads", AH_ARG_INT, offsetof(struct sample, whole), "N", NULL, "an int", 1, 64, false},
@@ -26,6 +28,7 @@ static const struct ah_arg rows[] = {
     {"link", AH_ARG_RATE, offsetof(struct sample, rate), "RATE", NULL, "a rate", 0, 0, false},
     {"prompt", AH_ARG_WORDS, offsetof(struct sample, words), "TEXT", NULL, "words", 0, 0, false},
     {"file", AH_ARG_LIST, offsetof(struct sample, files), "FILE", NULL, "files", 0, 0, false},
+    {"learning-rate", AH_ARG_REAL, offsetof(struct sample, real), "X", NULL, "the same", 0, 10, false},
     {"jitter-seed", AH_ARG_TEXT, offsetof(struct sample, hidden), "S", NULL, NULL, 0, 0, false},
 };
 static struct sample got;
@@ -256,7 +259,76 @@ static void messages_stay_one_line(void **state)
     assert_true(strlen(error.text) < 200);
 }
 
+/* ---- files of options -------------------------------------------------------------------------------------------- */
+
+/* The text as a file that is given before what `line` has. */
+static enum ah_args_result parse_file(const char *text, const char *line, struct ah_args_error *error)
+{
+    char path[300], words[512];
+    snprintf(path, sizeof path, "%s/o.yaml", ah_test_folder());
+    FILE *to = fopen(path, "w");
+    assert_true(to && fputs(text, to) >= 0 && fclose(to) == 0);
+    snprintf(words, sizeof words, "--config %s %s", path, line);
+    return parse(words, error);
+}
+
+static void files_of_options(void **state)
+{
+    (void)state;
+    struct ah_args_error error;
+    const char *text = "# a training\nmodel: m.json\nbatch: 16\nlr: 2e-4\ndevice_memory: 64MiB\njson: true\n"
+                       "file: [a, b]\nseed: null\nprompt: \"x: y\"\n";
+    assert_int_equal(parse_file(text, "", &error), AH_ARGS_RUN);
+    assert_string_equal(got.text, "m.json");
+    assert_int_equal(got.count, 16);
+    assert_true(got.real == 2e-4 && got.flag && got.size == 64 << 20);
+    assert_int_equal(got.files.count, 2);
+    assert_string_equal(got.words, "x: y");
+    /* the command line comes first, by whatever name, and lists are not put together */
+    assert_int_equal(parse_file(text, "--batch 4 --learning-rate 1 --file c", &error), AH_ARGS_RUN);
+    assert_true(got.count == 4 && got.real == 1 && got.files.count == 1);
+    assert_int_equal(parse_file("{\"model\": [\"a\", \"b\"], \"json\": false}", "", &error), AH_ARGS_RUN);
+    assert_string_equal(got.text, "a,b");
+    assert_false(got.flag);
+}
+
+static void files_of_options_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *expected;
+    } wrong_files[] = {
+        {"model: m\nbtch: 8\n", "line 2: key 'btch': unknown option, did you mean --batch?"},
+        {"batch: x\n", "line 1: key 'batch': found 'x', expected a whole number from 1 to 1000"},
+        {"batch: 5000\n", "found '5000', expected a whole number from 1 to 1000"},
+        {"json: maybe\n", "key 'json': found 'maybe', expected true or false"},
+        {"batch: [1, 2]\n", "key 'batch': found a list, expected a whole number from 1 to 1000"},
+        {"model: [\"a,b\"]\n", "key 'model': found a list, expected a value"},
+        {"batch: 1\nbatch: 2\n", "line 2: key 'batch': found 'batch' before it, expected the option once"},
+        {"lr: 1\nlearning_rate: 2\n", "key 'learning_rate': found 'lr' before it, expected the option once"},
+        {"optimizer: {lr: 1}\n", "line 1: key 'optimizer': found a list or an object, expected a text"},
+        {"config: a\n", "key 'config': unknown option"},
+        {"- a\n- b\n", "line 1: expected names of options and their values"},
+        {"", "line 1: expected names of options and their values"},
+        {"model: &a m\nprompt: *a\n", "line 2: key 'prompt': found an alias"},
+        {"model: m\n---\nmodel: n\n", "found a second document, expected one"},
+        {"model: \"m\n", "expected YAML or JSON"},
+        {"model: m\n\tbatch: 1\n", "expected YAML or JSON"},
+    };
+    struct ah_args_error error;
+    for (size_t i = 0; i < sizeof wrong_files / sizeof wrong_files[0]; i++) {
+        assert_int_equal(parse_file(wrong_files[i].text, "--model m", &error), AH_ARGS_WRONG);
+        if (!strstr(error.text, wrong_files[i].expected) || !strstr(error.text, "/o.yaml"))
+            fail_msg("'%s': found '%s', expected '%s'", wrong_files[i].text, error.text, wrong_files[i].expected);
+    }
+    assert_int_equal(parse("--config /nowhere/o.yaml", &error), AH_ARGS_WRONG);
+    assert_string_equal(error.text, "/nowhere/o.yaml: cannot open: No such file or directory");
+    assert_int_equal(parse("--config /nowhere/run.json", &error), AH_ARGS_WRONG);
+    assert_non_null(strstr(error.text, "a training's own file, which only train takes"));
+}
+
 AH_TEST_SUITE("cli/args", cmocka_unit_test(every_kind), cmocka_unit_test(lists), cmocka_unit_test(absent_options),
               cmocka_unit_test(mistakes), cmocka_unit_test(words_may_be_none_and_sizes_a_letter),
               cmocka_unit_test(a_word), cmocka_unit_test(many_words), cmocka_unit_test(help_and_version),
-              cmocka_unit_test(messages_stay_one_line))
+              cmocka_unit_test(messages_stay_one_line), cmocka_unit_test(files_of_options),
+              cmocka_unit_test(files_of_options_are_refused))

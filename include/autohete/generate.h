@@ -54,10 +54,30 @@ struct ah_generate_options {
      * came whole. */
     int (*on_token)(int token, const char *text, size_t length, void *context);
     void *context;
+    bool chat;                 /* the prompt is what a user says, rendered by the model's chat template */
+    const char *chat_template; /* then: file of a template to use instead; null: the model's */
 };
 /* Continues the prompt, by the folder's tokenizer; without one tokens are bytes (AH_EINPUT for a vocabulary beyond
  * 256). Same bytes for any number of threads. */
 AH_API int ah_generate(const struct ah_generate_options *options);
+
+/* A conversation with a model, by its chat template. The model stays on the device between turns. */
+struct ah_talk;
+
+struct ah_talk_options {
+    /* Prompt and chat are not read; tokens: of an answer at most, 0: 512. Texts must outlive the conversation. */
+    struct ah_generate_options generate;
+    const char *system;     /* what the model is told before; null: nothing */
+    int64_t context_tokens; /* of the whole conversation at most; 0: the model's longest, at most 4096 */
+};
+/* AH_EINPUT also: the model has no chat template. */
+AH_API int ah_talk_open(struct ah_talk **talk, const struct ah_talk_options *options);
+/* What the user says next; the answer is told by on_token, which ends it by nonzero, as do the model's end of a
+ * turn, so many tokens, and the context's. AH_EINPUT: the conversation has no room for it, or the template refuses
+ * it; then nothing was said. */
+AH_API int ah_talk_say(struct ah_talk *talk, const char *text);
+/* Null is fine. */
+AH_API void ah_talk_close(struct ah_talk *talk);
 
 struct ah_eval_options {
     const char *model_dir; /* as for ah_generate */

@@ -36,6 +36,52 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
         "host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,               \
             "threads of the host optimizer (default: 1; beside a GPU all cores but one)", 1, 4096, false               \
     }
+#define AH_ARGS_SAMPLING(at, tokens_default)                                                                           \
+    {"tokens",                                                                                                         \
+     AH_ARG_COUNT,                                                                                                     \
+     (at) + offsetof(struct ah_generate_options, tokens),                                                              \
+     "N",                                                                                                              \
+     tokens_default,                                                                                                   \
+     "tokens to write at most",                                                                                        \
+     1,                                                                                                                \
+     1e9,                                                                                                              \
+     false},                                                                                                           \
+        {"temperature",                                                                                                \
+         AH_ARG_REAL,                                                                                                  \
+         (at) + offsetof(struct ah_generate_options, temperature),                                                     \
+         "X",                                                                                                          \
+         "0.8",                                                                                                        \
+         "sampling temperature; 0: always the likeliest token",                                                        \
+         0,                                                                                                            \
+         100,                                                                                                          \
+         false},                                                                                                       \
+        {"top-k", AH_ARG_INT, (at) + offsetof(struct ah_generate_options, top_k),                                      \
+         "K",     "0",        "choose among the K likeliest tokens; 0: all",                                           \
+         0,       1e9,        false},                                                                                  \
+        {"top-p", AH_ARG_REAL, (at) + offsetof(struct ah_generate_options, top_p),                                     \
+         "P",     "1",         "choose among the likeliest tokens that together have this probability; 1: all",        \
+         0,       1,           false},                                                                                 \
+        {"min-p", AH_ARG_REAL, (at) + offsetof(struct ah_generate_options, min_p),                                     \
+         "P",     "0",         "choose among tokens at least this share as likely as the likeliest; 0: all",           \
+         0,       1,           false},                                                                                 \
+        {"repetition-penalty",                                                                                         \
+         AH_ARG_REAL,                                                                                                  \
+         (at) + offsetof(struct ah_generate_options, repetition_penalty),                                              \
+         "X",                                                                                                          \
+         "1",                                                                                                          \
+         "make earlier tokens less likely; 1: no penalty",                                                             \
+         0,                                                                                                            \
+         1000,                                                                                                         \
+         false},                                                                                                       \
+        {"seed", AH_ARG_SEED, (at) + offsetof(struct ah_generate_options, seed), "S", "1", "seed of the sampling", 0,  \
+         0,      false},                                                                                               \
+        {"device", AH_ARG_TEXT, (at) + offsetof(struct ah_generate_options, device),                                   \
+         "NAME",   "auto",      AH_ARG_DEVICE_HELP,                                                                    \
+         0,        0,           false},                                                                                \
+    {                                                                                                                  \
+        "threads", AH_ARG_INT, (at) + offsetof(struct ah_generate_options, threads), "N", NULL,                        \
+            "threads of the cpu device (default: one per core)", 1, 4096, false                                        \
+    }
 #define AH_ARGS_BUDGET(at_budget, kind)                                                                                \
     {"device-memory",                                                                                                  \
      kind,                                                                                                             \

@@ -1,40 +1,111 @@
 /* autohete chat: talk with a model by its chat template, or see what the template makes of a conversation. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/artefacts.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/render.h"
+#include "cli/terminal.h"
 
 struct chat_args {
+    struct ah_talk_options talk;
     struct ah_render_args render;
 };
 #define AT(field) offsetof(struct chat_args, field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT(render.model), "DIR", NULL, "folder of a model with a chat template", 0, 0, false},
-    {"chat-template", AH_ARG_TEXT, AT(render.template_path), "FILE", NULL,
+    {"model", AH_ARG_TEXT, AT(talk.generate.model_dir), "DIR", NULL,
+     "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, false},
+    {"chat-template", AH_ARG_TEXT, AT(talk.generate.chat_template), "FILE", NULL,
      "chat template to use instead of the model's (Jinja)", 0, 0, false},
-    {"date", AH_ARG_TEXT, AT(render.date), "YYYY-MM-DD", NULL, "date that templates take as today (default: today)", 0,
-     0, false},
+    {"system", AH_ARG_WORDS, AT(talk.system), "TEXT", NULL, "what the model is told before", 0, 0, false},
+    {"context", AH_ARG_COUNT, AT(talk.context_tokens), "N", NULL,
+     "tokens of the whole conversation at most (default: the model's longest, at most 4096)", 2, 16777216, false},
+    AH_ARGS_SAMPLING(AT(talk.generate), "512"),
     {"render", AH_ARG_TEXT, AT(render.conversation), "FILE", NULL,
-     "print the text of a conversation (JSON: a list of messages, or an object with messages, tools, ...; -: standard "
-     "input)",
-     0, 0, true},
+     "print the text of a conversation instead (JSON: a list of messages, or an object with messages, tools, ...; -: "
+     "standard input)",
+     0, 0, false},
     {"generation-prompt", AH_ARG_FLAG, AT(render.generation), NULL, NULL,
      "with --render: end the text where the model is to write", 0, 0, false},
     {"train-on", AH_ARG_TEXT, AT(render.train_on), "WHAT", NULL,
-     "with --render: print JSON with the text and its parts (bytes) that count for the loss: assistant, all or last", 0,
-     0, false},
+     "with --render: print JSON with the texts and their parts (bytes) that count for the loss: assistant, all or last",
+     0, 0, false},
+    {"date", AH_ARG_TEXT, AT(render.date), "YYYY-MM-DD", NULL,
+     "with --render: date that templates take as today (default: today)", 0, 0, false},
 };
+
+static int on_token(int token, const char *text, size_t length, void *context)
+{
+    (void)token;
+    return !ah__terminal_write(context, text, length) || fflush(stdout) != 0;
+}
+
+/* A line of standard input without its break; false: there is none left. */
+static bool line_read(char **line, size_t *room, bool asks)
+{
+    if (asks) {
+        fputs("> ", stdout);
+        fflush(stdout);
+    }
+    ssize_t length = getline(line, room, stdin);
+    if (length > 0 && (*line)[length - 1] == '\n')
+        (*line)[length - 1] = 0;
+    return length >= 0;
+}
+
+/* Until standard input ends. */
+static int talk_on(struct ah_talk *talk, struct ah_terminal *terminal)
+{
+    const bool asks = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    char *line = NULL;
+    size_t room = 0;
+    int status = AH_OK;
+    while (status == AH_OK && line_read(&line, &room, asks)) {
+        if (!line[strspn(line, " \t\r")])
+            continue;
+        status = ah_talk_say(talk, line);
+        if (status == AH_OK && (!ah__terminal_end(terminal) || putchar('\n') == EOF || fflush(stdout) != 0))
+            break;
+    }
+    if (asks && status == AH_OK)
+        putchar('\n');
+    free(line);
+    return status;
+}
 
 static int run(const void *given)
 {
     const struct chat_args *args = given;
-    return ah__render(&args->render);
+    struct ah_talk_options talk = args->talk;
+    struct ah_render_args render = args->render;
+    struct ah_terminal terminal;
+    struct ah_talk *opened = NULL;
+    render.model = talk.generate.model_dir;
+    render.template_path = talk.generate.chat_template;
+    if (render.conversation)
+        return ah__render(&render);
+    if (render.generation || render.train_on || render.date)
+        return ah__out_fail(ah__out_fault("--generation-prompt, --train-on, --date: found without --render"));
+    if (!talk.generate.model_dir)
+        return ah__out_fail(ah__out_fault("--model: found none, expected a folder with a model"));
+    ah__terminal_init(&terminal, stdout);
+    talk.generate.on_token = on_token;
+    talk.generate.context = &terminal;
+    int status = ah_talk_open(&opened, &talk);
+    if (status == AH_OK)
+        status = talk_on(opened, &terminal);
+    ah_talk_close(opened);
+    return status == AH_OK ? 0 : ah__out_fail(status);
 }
 
 static struct chat_args args;
 const struct ah_command ah__command_chat = {
     .name = "chat",
     .usage = "--model DIR [option ...]",
-    .summary = "Show what a chat template makes of a conversation.",
+    .summary = "Talk with a model, or show what its chat template makes of a conversation.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -17,20 +17,11 @@ static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
      "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
     {"prompt", AH_ARG_WORDS, AT(options.prompt), "TEXT", NULL, "text to continue (default: a line break)", 0, 0, false},
-    {"tokens", AH_ARG_COUNT, AT(options.tokens), "N", "200", "tokens to write", 1, 1e9, false},
-    {"temperature", AH_ARG_REAL, AT(options.temperature), "X", "0.8",
-     "sampling temperature; 0: always the likeliest token", 0, 100, false},
-    {"top-k", AH_ARG_INT, AT(options.top_k), "K", "0", "choose among the K likeliest tokens; 0: all", 0, 1e9, false},
-    {"top-p", AH_ARG_REAL, AT(options.top_p), "P", "1",
-     "choose among the likeliest tokens that together have this probability; 1: all", 0, 1, false},
-    {"min-p", AH_ARG_REAL, AT(options.min_p), "P", "0",
-     "choose among tokens at least this share as likely as the likeliest; 0: all", 0, 1, false},
-    {"repetition-penalty", AH_ARG_REAL, AT(options.repetition_penalty), "X", "1",
-     "make earlier tokens less likely; 1: no penalty", 0, 1000, false},
-    {"seed", AH_ARG_SEED, AT(options.seed), "S", "1", "seed of the sampling", 0, 0, false},
-    {"device", AH_ARG_TEXT, AT(options.device), "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},
-    {"threads", AH_ARG_INT, AT(options.threads), "N", NULL, "threads of the cpu device (default: one per core)", 1,
-     4096, false},
+    {"chat", AH_ARG_FLAG, AT(options.chat), NULL, NULL, "take the prompt as a user's message, by the chat template", 0,
+     0, false},
+    {"chat-template", AH_ARG_TEXT, AT(options.chat_template), "FILE", NULL,
+     "with --chat: the template (default: the model's)", 0, 0, false},
+    AH_ARGS_SAMPLING(AT(options), "200"),
     {"raw", AH_ARG_FLAG, AT(raw), NULL, NULL,
      "print only the new text, byte for byte, without prompt and final line break", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "print one JSON object with the tokens instead of text", 0, 0, false},
@@ -38,7 +29,7 @@ static const struct ah_arg options[] = {
 
 struct writer {
     const char *prompt;
-    bool raw, json;
+    bool raw, json, chat;
     int64_t count; /* tokens so far */
     struct ah_terminal terminal;
 };
@@ -48,6 +39,8 @@ static void begin(struct writer *writer)
 {
     if (writer->raw)
         return;
+    if (!writer->json && writer->chat)
+        return; /* the answer alone */
     if (!writer->json) {
         ah__terminal_write(&writer->terminal, writer->prompt, strlen(writer->prompt));
         return;
@@ -73,9 +66,14 @@ static int run(const void *given)
 {
     const struct generate_args *args = given;
     struct ah_generate_options generate = args->options;
-    struct writer writer = {.prompt = generate.prompt ? generate.prompt : "", .raw = args->raw, .json = args->json};
+    struct writer writer = {.prompt = generate.prompt ? generate.prompt : "",
+                            .raw = args->raw,
+                            .json = args->json,
+                            .chat = args->options.chat};
     if (args->raw && args->json)
         return ah__out_fail(ah__out_fault("--raw: found it beside --json, expected one of them"));
+    if (generate.chat_template && !generate.chat)
+        return ah__out_fail(ah__out_fault("--chat-template: found it without --chat"));
     ah__terminal_init(&writer.terminal, stdout);
     generate.on_token = on_token;
     generate.context = &writer;

@@ -50,16 +50,44 @@ static int encode_nothing(struct generator *gen)
     return AH_OK;
 }
 
-static int encode_prompt(struct generator *gen)
+/* The prompt as what a user says. */
+static int encode_message(struct generator *gen)
+{
+    const struct ah_chat *chat = NULL;
+    cJSON *messages = cJSON_CreateArray(), *message = cJSON_CreateObject();
+    bool made = message && cJSON_AddStringToObject(message, "role", "user") &&
+                cJSON_AddStringToObject(message, "content", gen->options->prompt) &&
+                cJSON_AddItemToArray(messages, message);
+    int status = made ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: a message");
+    if (!made)
+        cJSON_Delete(message);
+    if (status == AH_OK)
+        status = ah__inference_chat(&chat, &gen->from, gen->options);
+    if (status == AH_OK)
+        status = ah__inference_render(&gen->prompt, &gen->prompt_count, &gen->from, chat, messages);
+    ah__chat_close(chat);
+    cJSON_Delete(messages);
+    return status;
+}
+
+static int encode_text(struct generator *gen)
 {
     const char *text = gen->options->prompt;
     const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
+    if (!text || !text[0])
+        return AH_OK;
+    int status = tokenizer->encode_prompt(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text));
+    return status == AH_OK ? AH_OK : ah__fail_prefix(status, "prompt, by the tokenizer of %s", gen->options->model_dir);
+}
+
+static int encode_prompt(struct generator *gen)
+{
+    const struct ah_generate_options *options = gen->options;
+    const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
     int64_t vocab = ah_model_get(gen->from.model)->vocab_size;
-    if (text && text[0]) {
-        int status = tokenizer->encode_prompt(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text));
-        if (status != AH_OK)
-            return ah__fail_prefix(status, "prompt, by the tokenizer of %s", gen->options->model_dir);
-    }
+    if (options->chat && (!options->prompt || !options->prompt[0]))
+        return ah__fail(AH_EINPUT, "prompt: found none, expected what a user says");
+    AH_TRY(options->chat ? encode_message(gen) : encode_text(gen));
     if (!gen->prompt_count) {
         ah__free(gen->prompt);
         AH_TRY(encode_nothing(gen));
@@ -99,14 +127,6 @@ static void append(struct generator *gen, int token)
     gen->window[gen->count++] = token;
 }
 
-static bool ends(const struct ah_tokenizer *tokenizer, int32_t token)
-{
-    for (int32_t i = 0; i < tokenizer->stop_count; i++)
-        if (tokenizer->stops[i] == token)
-            return true;
-    return false;
-}
-
 /* Hands on the characters that the token completes; nonzero in *stop: the caller has heard enough. */
 static int tell(int *stop, struct generator *gen, int32_t token)
 {
@@ -144,16 +164,15 @@ static int foretell(struct generator *gen)
 static int generate(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
-    const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
     int stop = 0;
-    gen->stream.tokenizer = tokenizer;
+    gen->stream.tokenizer = gen->from.tokenizer;
     gen->stream.started = true; /* behind the prompt */
     for (int64_t i = 0; i < options->tokens && !stop; i++) {
         int token;
         AH_TRY(foretell(gen));
         AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->logits, gen->window, gen->count, (uint64_t)i));
         append(gen, token);
-        if (ends(tokenizer, token))
+        if (ah__inference_ends(&gen->from, token))
             break;
         AH_TRY(tell(&stop, gen, token));
     }

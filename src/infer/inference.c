@@ -5,6 +5,7 @@
 #include "bind/bind.h"
 #include "io/folder.h"
 #include "io/gguf.h"
+#include "io/model_chat.h"
 #include "io/model_tokenizer.h"
 #include "sched/sched.h"
 #include "train/weights.h"
@@ -110,6 +111,41 @@ int ah__inference_start_decoding(struct ah_inference *inference, int64_t seq, in
     AH_TRY(ah_partition_new(&inference->partition, inference->graph, &step));
     AH_TRY(make_decoder(inference, &many));
     return start(inference, device, threads);
+}
+
+bool ah__inference_ends(const struct ah_inference *inference, int32_t token)
+{
+    const struct ah_tokenizer *tokenizer = inference->tokenizer;
+    for (int32_t i = 0; i < tokenizer->stop_count; i++)
+        if (tokenizer->stops[i] == token)
+            return true;
+    return false;
+}
+
+int ah__inference_chat(const struct ah_chat **out, const struct ah_inference *inference,
+                       const struct ah_generate_options *options)
+{
+    const char *folder = ah__inference_folder(inference, options->model_dir);
+    AH_TRY(ah__model_chat_open(out, folder, options->chat_template));
+    if (*out)
+        return AH_OK;
+    return ah__fail(AH_EINPUT,
+                    "%s: found no chat template, expected chat_template.jinja, or chat_template in "
+                    "tokenizer_config.json; --chat-template FILE (chat_template) names one",
+                    folder);
+}
+
+int ah__inference_render(int32_t **ids, int64_t *count, const struct ah_inference *inference,
+                         const struct ah_chat *chat, const cJSON *messages)
+{
+    const struct ah_conversation conversation = {.messages = messages, .add_generation_prompt = true};
+    const struct ah_tokenizer *tokenizer = inference->tokenizer;
+    struct ah_buf text = {0};
+    int status = ah__chat_render(&text, chat, &conversation);
+    if (status == AH_OK)
+        status = tokenizer->encode(ids, count, tokenizer, text.text ? text.text : "", text.length);
+    ah__buf_free(&text);
+    return status;
 }
 
 void ah__inference_close(struct ah_inference *inference)

@@ -4,6 +4,7 @@
 #ifndef AH_INFER_INFERENCE_H
 #define AH_INFER_INFERENCE_H
 
+#include "chat/chat.h"
 #include "train/checkpoint.h"
 
 struct ah_inference {
@@ -32,6 +33,14 @@ int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t s
  * decode). */
 int ah__inference_start_decoding(struct ah_inference *inference, int64_t seq, int64_t cache, const char *device,
                                  int threads);
+/* Whether the token ends what a model writes. */
+bool ah__inference_ends(const struct ah_inference *inference, int32_t token);
+/* The chat template that the options name, else the model's. AH_EINPUT: there is none. */
+int ah__inference_chat(const struct ah_chat **out, const struct ah_inference *inference,
+                       const struct ah_generate_options *options);
+/* The ids of messages with a generation prompt, as the template writes them; freed with ah__free. */
+int ah__inference_render(int32_t **ids, int64_t *count, const struct ah_inference *inference,
+                         const struct ah_chat *chat, const cJSON *messages);
 /* A zero-initialised or closed struct is fine. */
 void ah__inference_close(struct ah_inference *inference);
 

@@ -98,6 +98,16 @@ class ah_generate_options(Structure):
         ("threads", c_int),
         ("on_token", CFUNCTYPE(c_int, c_int, POINTER(c_char), c_size_t, c_void_p)),
         ("context", c_void_p),
+        ("chat", c_bool),
+        ("chat_template", c_char_p),
+    ]
+
+
+class ah_talk_options(Structure):
+    _fields_ = [
+        ("generate", ah_generate_options),
+        ("system", c_char_p),
+        ("context_tokens", c_int64),
     ]
 
 
@@ -567,6 +577,9 @@ FUNCTIONS = {
     "ah_tokenizer_decode": (c_int, [POINTER(c_char_p), POINTER(c_size_t), c_void_p, POINTER(c_int32), c_int64, c_bool]),
     "ah_tokenizer_token": (c_char_p, [c_void_p, c_int32]),
     "ah_generate": (c_int, [POINTER(ah_generate_options)]),
+    "ah_talk_open": (c_int, [POINTER(c_void_p), POINTER(ah_talk_options)]),
+    "ah_talk_say": (c_int, [c_void_p, c_char_p]),
+    "ah_talk_close": (None, [c_void_p]),
     "ah_eval": (c_int, [POINTER(ah_eval_result), POINTER(ah_eval_options)]),
     "ah_eval_logits": (c_int, [c_char_p, POINTER(c_int32), c_int64, POINTER(ah_eval_options)]),
     "ah_dtype_parse": (c_int, [POINTER(c_int), c_char_p]),

@@ -1,0 +1,194 @@
+/* ah_talk: a conversation with a model, turn by turn. Each prompt is rendered whole by the chat template; of its tokens
+ * those that begin as the last ones did have their keys and values already, and only the others are run. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "infer/inference.h"
+#include "infer/sample.h"
+#include "io/corpus.h"
+#include "io/model_chat.h"
+
+enum { CONTEXT_MOST = 4096, ANSWER_MOST = 512 };
+
+struct ah_talk {
+    struct ah_talk_options options;
+    struct ah_inference from;
+    const struct ah_chat *chat;
+    cJSON *messages;
+    struct ah_sampler sampler;
+    int64_t room, count; /* of ids; those of the conversation so far */
+    int64_t kept;        /* of which keys and values are kept, from the first on */
+    int32_t *ids;        /* [room] */
+    float *logits;       /* [vocab] */
+    uint64_t drawn;      /* tokens, of all turns */
+};
+
+static int message_add(struct ah_talk *talk, const char *role, const char *content)
+{
+    cJSON *item = cJSON_CreateObject();
+    if (item && cJSON_AddStringToObject(item, "role", role) && cJSON_AddStringToObject(item, "content", content) &&
+        cJSON_AddItemToArray(talk->messages, item))
+        return AH_OK;
+    cJSON_Delete(item);
+    return ah__fail(AH_ENOMEM, "out of host memory: a message");
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static int options_check(const struct ah_talk_options *options)
+{
+    if (!options->generate.model_dir)
+        return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
+    if (options->generate.tokens < 0 || options->context_tokens < 0)
+        return ah__fail(AH_EINPUT, "%s: found %" PRId64 ", expected 0 or more",
+                        options->generate.tokens < 0 ? "tokens" : "context_tokens",
+                        options->generate.tokens < 0 ? options->generate.tokens : options->context_tokens);
+    return AH_OK;
+}
+
+static int sampler_open(struct ah_talk *talk)
+{
+    const struct ah_generate_options *options = &talk->options.generate;
+    const struct ah_sampling sampling = {options->temperature,        options->top_k, options->top_p, options->min_p,
+                                         options->repetition_penalty, options->seed};
+    int64_t vocab = ah_model_get(talk->from.model)->vocab_size, known = talk->from.tokenizer->vocab_size;
+    return ah__sampler_init(&talk->sampler, (int)(vocab < known ? vocab : known), &sampling);
+}
+
+static int open_all(struct ah_talk *talk)
+{
+    const struct ah_generate_options *options = &talk->options.generate;
+    const int64_t wanted = talk->options.context_tokens;
+    AH_TRY(options_check(&talk->options));
+    AH_TRY(ah__inference_open(&talk->from, options->model_dir));
+    AH_TRY(ah__inference_chat(&talk->chat, &talk->from, options));
+    AH_TRY(sampler_open(talk));
+    int64_t most = talk->from.longest_seq, usual = most < CONTEXT_MOST ? most : CONTEXT_MOST;
+    if (wanted > most)
+        return ah__fail(AH_EINPUT, "context_tokens: found %" PRId64 ", expected at most the model's %" PRId64, wanted,
+                        most);
+    talk->room = wanted ? wanted : usual;
+    AH_TRY(ah__new(&talk->ids, (size_t)talk->room, sizeof *talk->ids));
+    talk->messages = cJSON_CreateArray();
+    if (!talk->messages)
+        return ah__fail(AH_ENOMEM, "out of host memory: messages");
+    if (talk->options.system && talk->options.system[0])
+        AH_TRY(message_add(talk, "system", talk->options.system));
+    AH_TRY(ah__inference_start_decoding(&talk->from, 1, talk->room, options->device, options->threads));
+    return ah__new(&talk->logits, (size_t)talk->from.partition->vocab, sizeof *talk->logits);
+}
+
+int ah_talk_open(struct ah_talk **talk, const struct ah_talk_options *options)
+{
+    struct ah_talk *opened;
+    AH_TRY(ah__new(&opened, 1, sizeof *opened));
+    opened->options = *options;
+    int status = open_all(opened);
+    if (status == AH_OK)
+        *talk = opened;
+    else
+        ah_talk_close(opened);
+    return status;
+}
+
+void ah_talk_close(struct ah_talk *talk)
+{
+    if (!talk)
+        return;
+    ah__sampler_fini(&talk->sampler);
+    ah__inference_close(&talk->from);
+    ah__chat_close(talk->chat);
+    cJSON_Delete(talk->messages);
+    ah__free(talk->ids);
+    ah__free(talk->logits);
+    ah__free(talk);
+}
+
+/* ---- a turn ------------------------------------------------------------------------------------------------------ */
+
+/* The new prompt's ids; what it shares with the last one is kept, but for its last token, whose logits are wanted. */
+static int ids_take(struct ah_talk *talk, const int32_t *ids, int64_t count)
+{
+    int64_t same = 0;
+    if (count == 0 || count >= talk->room)
+        return ah__fail(AH_EINPUT,
+                        "the conversation: found %" PRId64 " tokens, expected 1 to %" PRId64 " (the context)", count,
+                        talk->room - 1);
+    AH_TRY(ah__ids_check(ids, count, ah_model_get(talk->from.model)->vocab_size, "the conversation"));
+    while (same < talk->kept && same < count - 1 && ids[same] == talk->ids[same])
+        same++;
+    memcpy(talk->ids, ids, (size_t)count * sizeof *ids);
+    talk->count = count;
+    talk->kept = same;
+    return AH_OK;
+}
+
+static int prompt_read(struct ah_talk *talk)
+{
+    int32_t *ids = NULL;
+    int64_t count = 0;
+    AH_TRY(ah__inference_render(&ids, &count, &talk->from, talk->chat, talk->messages));
+    int status = ids_take(talk, ids, count);
+    ah__free(ids);
+    return status;
+}
+
+/* The logits behind the last token. */
+static int foretell(struct ah_talk *talk)
+{
+    for (; talk->kept < talk->count; talk->kept++)
+        AH_TRY(ah__run_decode(talk->from.run, talk->ids[talk->kept], (int32_t)talk->kept));
+    return ah__run_logits(talk->from.run, 0, talk->logits);
+}
+
+/* Hands on what was added to the answer since `told`. */
+static int tell(const struct ah_talk *talk, int token, const struct ah_buf *answer, size_t told)
+{
+    const struct ah_generate_options *options = &talk->options.generate;
+    if (!options->on_token)
+        return 0;
+    return options->on_token(token, answer->text ? answer->text + told : "", answer->length - told, options->context);
+}
+
+/* The answer's text, up to its end, so many tokens, or the context's. */
+static int answer_write(struct ah_buf *answer, struct ah_talk *talk)
+{
+    const struct ah_tokenizer *tokenizer = talk->from.tokenizer;
+    const int64_t most = talk->options.generate.tokens ? talk->options.generate.tokens : ANSWER_MOST;
+    struct ah_token_stream stream = {.tokenizer = tokenizer, .started = true};
+    size_t told;
+    int token, stop = 0;
+    for (int64_t i = 0; i < most && talk->count < talk->room && !stop; i++) {
+        AH_TRY(foretell(talk));
+        AH_TRY(ah__sampler_draw(&token, &talk->sampler, talk->logits, talk->ids, talk->count, talk->drawn++));
+        if (ah__inference_ends(&talk->from, token))
+            break;
+        talk->ids[talk->count++] = token;
+        told = answer->length;
+        if (!tokenizer->is_special(tokenizer, token))
+            AH_TRY(ah__token_stream_next(answer, &stream, token));
+        stop = tell(talk, token, answer, told);
+    }
+    told = answer->length;
+    AH_TRY(ah__token_stream_end(answer, &stream));
+    if (answer->length > told)
+        (void)tell(talk, -1, answer, told);
+    return answer->status;
+}
+
+int ah_talk_say(struct ah_talk *talk, const char *text)
+{
+    struct ah_buf answer = {0};
+    int before = cJSON_GetArraySize(talk->messages);
+    int status = message_add(talk, "user", text);
+    if (status == AH_OK)
+        status = prompt_read(talk);
+    if (status == AH_OK)
+        status = answer_write(&answer, talk);
+    if (status == AH_OK)
+        status = message_add(talk, "assistant", answer.text ? answer.text : "");
+    while (status != AH_OK && cJSON_GetArraySize(talk->messages) > before) /* as if nothing had been said */
+        cJSON_DeleteItemFromArray(talk->messages, before);
+    ah__buf_free(&answer);
+    return status;
+}

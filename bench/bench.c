@@ -304,7 +304,7 @@ static void note(struct record *record, const struct ah_run_result *result)
 /* Two steps in flight. */
 static void train(struct ah_run *run, const struct bench *bench, int64_t steps, struct record *record)
 {
-    static const struct ah_adam adam = {.9F, .1F, .95F, .05F, 1e-8F, 1 - 1e-5F, 1e-4F, 1};
+    static const struct ah_adam adam = {.9F, .1F, .95F, .05F, 1e-8F, 1 - 1e-5F, 1e-4F, 1, 0};
     size_t tokens = (size_t)ah__step_tokens(bench->partition);
     struct ah_batch batch = {0};
     BENCH(ah__new(&batch.ids, tokens, sizeof *batch.ids));

@@ -104,7 +104,7 @@ static struct ah_task adam_task(char *at, int64_t bytes, int64_t *count)
     task.as.adam.half = (char *)(task.as.adam.v + n) + 2 * n;
     task.as.adam.grad_dtype = AH_BF16;
     task.as.adam.count = task.as.adam.decayed = n;
-    task.as.adam.adam = (struct ah_adam){0.9F, 0.1F, 0.95F, 0.05F, 1e-8F, 1, 1e-9F, 1};
+    task.as.adam.adam = (struct ah_adam){0.9F, 0.1F, 0.95F, 0.05F, 1e-8F, 1, 1e-9F, 1, 0};
     return task;
 }
 

@@ -453,17 +453,24 @@ static void optimizer_print(struct measured *b)
                                        .m = memory + HOST_COUNT,
                                        .v = memory + 2 * (int64_t)HOST_COUNT,
                                        .g = memory + 3 * (int64_t)HOST_COUNT,
-                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 1, 1e-3F, 1}}};
+                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 1, 1e-3F, 1, 0}}};
     struct ah_task half = adam, squares = {.as.sqnorm = {.g = memory, .out = &norm}}, short_squares = squares;
     half.as.adam.grad_dtype = short_squares.as.sqnorm.dtype = AH_BF16;
     half.as.adam.half = memory + 3 * (int64_t)HOST_COUNT + HOST_COUNT / 2;
+    struct ah_task short_moments = half, short_states = half;
+    short_moments.as.adam.moment_dtype = AH_BF16;
+    short_states.as.adam.moment_dtype = short_states.as.adam.master_dtype = AH_BF16;
+    short_states.as.adam.half = NULL;
     struct ah_task cast = {.as.cast = {.to = memory + 2 * (int64_t)HOST_COUNT, .from = memory, .to_dtype = AH_BF16}};
     struct host_row rows[] = {{"adam", ah__host_adam, adam, {16, 12}},
                               {"adam bf16 -> bf16", ah__host_adam, half, {14, 14}},
+                              {"adam, moments bf16", ah__host_adam, short_moments, {10, 10}},
+                              {"adam, all bf16", ah__host_adam, short_states, {8, 6}},
                               {"sqnorm", ah__host_sqnorm, squares, {4, 0}},
                               {"sqnorm bf16", ah__host_sqnorm, short_squares, {2, 0}},
                               {"cast to bf16", ah__host_cast, cast, {4, 2}}};
-    const int64_t counts[AH_LENGTH(rows)] = {HOST_COUNT, HOST_COUNT, SCALE_FLOATS, SCALE_FLOATS, 2 * HOST_COUNT};
+    const int64_t counts[AH_LENGTH(rows)] = {HOST_COUNT,   HOST_COUNT,   HOST_COUNT,    HOST_COUNT,
+                                             SCALE_FLOATS, SCALE_FLOATS, 2 * HOST_COUNT};
     for (size_t i = 0; i < AH_LENGTH(rows); i++)
         host_row_print(b, &rows[i], counts[i]);
 }

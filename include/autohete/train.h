@@ -84,7 +84,7 @@ struct ah_train_options {
                                   * AH_NO_LIMIT: the same, also where the resumed training had a limit */
     int64_t batch, seq;      /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
     const char *dtype;       /* * "fp32" (default) or "bf16": of parameters as they are used, activations and
-                                  * gradients; master parameters, moments, sums and losses are fp32 in both */
+                                  * gradients; sums and losses are fp32 in both, masters and moments by default */
     const char *save_dtype;  /* * of model.safetensors, "fp32" or "bf16"; default: dtype; masters are kept */
     int64_t micro_batch;     /* * sequences of the step that a block works on at a time, a divisor of batch; or
                                   * AH_MICRO_BATCH_WHOLE (default), or AH_MICRO_BATCH_AUTO, which a resumed training has
@@ -131,6 +131,9 @@ struct ah_train_options {
     const char *eos;           /* * token that ends a text, or its id, in place of what the tokenizer's files say */
     const char *chat_template; /* file of a chat template for conversations, in place of the model's; saved with it */
     const char *train_on;      /* * what of a conversation is learned: "assistant" (default), "all", "last" */
+    /* * What is kept of each parameter and of both moments of Adam: "fp32" (default), or "bf16", rounded up or down at
+     * random so that its mean is exact. A master in bf16 is for dtype "bf16" alone. */
+    const char *master, *moments;
 };
 
 /* Everything unset; null pointers. To be called before any field is set, with the size of the struct as the program was

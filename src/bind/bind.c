@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
 
 /* ---- prepared programs ------------------------------------------------------------------------------------------- */
@@ -243,6 +245,10 @@ static struct ah_task *adam_task(int64_t *first, const struct bind *bind)
     task->as.adam.count = count;
     task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
     task->as.adam.adam = bind->binding->adam;
+    task->as.adam.adam.draw = (uint32_t)ah__hash_int((uint64_t)bind->binding->group, bind->binding->adam.draw);
+    task->as.adam.master_dtype = bind->binding->partition->step.master;
+    task->as.adam.moment_dtype = bind->binding->partition->step.moments;
+    task->as.adam.first = part + *first;
     return task;
 }
 
@@ -250,19 +256,21 @@ static void adam_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
     bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE, ahead = bind->item->kind == AH_ITEM_UPDATE_SPECULATIVE;
-    bool narrows = bind->binding->partition->compute != AH_F32;
+    bool narrows = ah__narrows(bind->binding->partition);
     char *half = ahead ? at->spare_half : on_host ? at->update_half : part_at(bind, at->update_half);
     const char *reduced = at->reduced ? at->reduced : part_at(bind, at->grad);
     const char *grad = on_host ? at->update_grad : reduced;
     int64_t first;
     struct ah_task *task = adam_task(&first, bind);
-    task->as.adam.p = (float *)(void *)at->states[0] + first;
-    task->as.adam.m = (float *)(void *)at->states[1] + first;
-    task->as.adam.v = (float *)(void *)at->states[2] + first;
+    int64_t master = first * ah__state_element_bytes(bind->binding->partition, 0);
+    int64_t moment = first * ah__state_element_bytes(bind->binding->partition, 1);
+    task->as.adam.p = at->states[0] + master;
+    task->as.adam.m = at->states[1] + moment;
+    task->as.adam.v = at->states[2] + moment;
     if (ahead) {
-        task->as.adam.to_p = (float *)(void *)at->spare_states[0] + first;
-        task->as.adam.to_m = (float *)(void *)at->spare_states[1] + first;
-        task->as.adam.to_v = (float *)(void *)at->spare_states[2] + first;
+        task->as.adam.to_p = at->spare_states[0] + master;
+        task->as.adam.to_m = at->spare_states[1] + moment;
+        task->as.adam.to_v = at->spare_states[2] + moment;
     }
     task->as.adam.g = grad + first * element_bytes(bind);
     task->as.adam.half = narrows && half ? half + first * element_bytes(bind) : NULL;
@@ -280,11 +288,11 @@ static void adam_streamed_add(const struct bind *bind)
     const struct ah_addresses *at = bind->at;
     int64_t first;
     struct ah_task *task = adam_task(&first, bind);
-    task->as.adam.p = (float *)(void *)at->stage[0];
-    task->as.adam.m = (float *)(void *)at->stage[1];
-    task->as.adam.v = (float *)(void *)at->stage[2];
+    task->as.adam.p = at->stage[0];
+    task->as.adam.m = at->stage[1];
+    task->as.adam.v = at->stage[2];
     task->as.adam.g = at->stage_grad;
-    task->as.adam.half = bind->binding->partition->compute != AH_F32 ? at->stage_grad : NULL;
+    task->as.adam.half = ah__narrows(bind->binding->partition) ? at->stage_grad : NULL;
     if (bind->binding->clip > 0 && bind->item->shadow_set < 0)
         task->as.adam.scale = (const float *)(const void *)(at->results + AH_RESULTS_SCALE);
 }
@@ -340,7 +348,7 @@ static void part_cast(const struct bind *bind)
 {
     int64_t first, count = part_of(&first, bind);
     char *to = part_at(bind, bind->at->param);
-    if (bind->at->shard || bind->binding->partition->compute == AH_F32) {
+    if (bind->at->shard || !ah__narrows(bind->binding->partition)) {
         copy_add(bind, to, bind->at->shard ? bind->at->shard : bind->at->states[0], count * element_bytes(bind));
         return;
     }
@@ -459,8 +467,10 @@ static void states_in(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
     int64_t first, count = chunk_range(&first, bind);
-    for (int i = 0; i < 3; i++)
-        copy_add(bind, at->stage[i], at->states[i] + first * (int64_t)sizeof(float), count * (int64_t)sizeof(float));
+    for (int i = 0; i < 3; i++) {
+        int64_t element = ah__state_element_bytes(bind->binding->partition, i);
+        copy_add(bind, at->stage[i], at->states[i] + first * element, count * element);
+    }
     copy_add(bind, at->stage_grad, at->update_grad + first * element_bytes(bind), count * element_bytes(bind));
 }
 
@@ -472,10 +482,11 @@ static void update_streamed(const struct bind *bind)
     char *half = ahead ? at->spare_half : at->update_half;
     int64_t first, count = chunk_range(&first, bind);
     adam_streamed_add(bind);
-    for (int i = 0; i < 3; i++)
-        copy_add(bind, (ahead ? at->spare_states : at->states)[i] + first * (int64_t)sizeof(float), at->stage[i],
-                 count * (int64_t)sizeof(float));
-    if (bind->binding->partition->compute != AH_F32)
+    for (int i = 0; i < 3; i++) {
+        int64_t element = ah__state_element_bytes(bind->binding->partition, i);
+        copy_add(bind, (ahead ? at->spare_states : at->states)[i] + first * element, at->stage[i], count * element);
+    }
+    if (ah__narrows(bind->binding->partition))
         copy_add(bind, half + first * element_bytes(bind), at->stage_grad, count * element_bytes(bind));
 }
 

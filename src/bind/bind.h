@@ -55,7 +55,7 @@ struct ah_addresses {
     int64_t input_step, output_step, saved_step, cheap_step, boundary_step;
     /* With several ranks what follows is of this rank's part alone, but for what is on the device in the compute dtype:
      * there it is of the whole group. */
-    char *states[3];                /* fp32 master and moments, on the side where they stay */
+    char *states[3];                /* master and moments, on the side where they stay */
     char *spare_states[3];          /* where a speculative update leaves them */
     const char *update_grad;        /* the gradient, on that side */
     char *update_half, *spare_half; /* the copy of the master in the compute dtype that an update writes along, on

@@ -136,6 +136,14 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
     {                                                                                                                  \
         "dtype", AH_ARG_TEXT, at_dtype, "TYPE", NULL, help, 0, 0, false                                                \
     }
+#define AH_ARGS_STATES(at_master, at_moments)                                                                          \
+    {"master", AH_ARG_TEXT, at_master,                                                                                 \
+     "TYPE",   NULL,        "what is kept of parameters: fp32 (default) or, with --dtype bf16, bf16",                  \
+     0,        0,           false},                                                                                    \
+    {                                                                                                                  \
+        "moments", AH_ARG_TEXT, at_moments, "TYPE", NULL,                                                              \
+            "what is kept of Adam's moments: fp32 (default) or bf16, 4 bytes a parameter less", 0, 0, false            \
+    }
 #define AH_ARGS_STEP(at_batch, at_seq, at_clip, at_pack)                                                               \
     {"batch", AH_ARG_COUNT, at_batch, "B", "8", "sequences in a step", 1, 1048576, false},                             \
         {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)",   \

@@ -18,6 +18,8 @@ static const struct {
     {"log", "csv tensorboard csv,tensorboard none"},
     {"dtype", "bf16 fp32"},
     {"save-dtype", "bf16 fp32"},
+    {"master", "bf16 fp32"},
+    {"moments", "bf16 fp32"},
     {"schedule", "cosine linear constant"},
     {"init", "weights random"},
     {"nonfinite", "stop skip"},

@@ -25,6 +25,7 @@ static const struct ah_arg options[] = {
     {"ranks", AH_ARG_INT, AT(inputs.hardware_ranks), "N", NULL,
      "devices of that machine that share model and batch (default 1)", 1, 4096, false},
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default: bf16 with --hardware, else fp32)"),
+    AH_ARGS_STATES(AT(inputs.master), AT(inputs.moments)),
     {"optimizer", AH_ARG_TEXT, AT(inputs.optimizer), "WHOSE", NULL,
      "rates of that machine: autohete, deepspeed (its host Adam) or pytorch (default autohete)", 0, 0, false},
     {"policy", AH_ARG_TEXT, AT(inputs.policy), "NAMES", "autohete",

@@ -58,6 +58,7 @@ static const struct ah_arg options[] = {
      1, 16777216, false},
     {"max-seq-len", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL, "the same as --seq", 1, 16777216, false},
     AH_ARG_DTYPE(AT_OPTION(dtype), "compute type: bf16 or fp32 (default fp32)"),
+    AH_ARGS_STATES(AT_OPTION(master), AT_OPTION(moments)),
     {"save-dtype", AH_ARG_TEXT, AT_OPTION(save_dtype), "TYPE", NULL,
      "type of the saved model: bf16 or fp32 (default: that of --dtype)", 0, 0, false},
     {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL, "steps in all, counted from the first step ever (default 200)",
@@ -305,7 +306,8 @@ static int run(const void *given)
         return ah__out_fail(ah__out_fault("--save-every: found '%.100s', expected steps like 500, or a time like 30s, "
                                           "10min or 2h",
                                           args->save_every));
-    if (check_dtype("dtype", train.dtype) != AH_OK || check_dtype("save-dtype", train.save_dtype) != AH_OK)
+    if (check_dtype("dtype", train.dtype) != AH_OK || check_dtype("save-dtype", train.save_dtype) != AH_OK ||
+        check_dtype("master", train.master) != AH_OK || check_dtype("moments", train.moments) != AH_OK)
         return ah__out_fail(AH_EINPUT);
     if (accumulation_take(&train, args->accumulation) != AH_OK)
         return ah__out_fail(AH_EINPUT);

@@ -28,12 +28,17 @@ struct ah_label {
 /* AdamW as in PyTorch with per-step constants precomputed on the host, so that every device does the same float
  * arithmetic, each operation rounded once in float:
  *   g = g * scale;  m = fma(b1, m, (1-b1)*g);  v = fma(b2, v, ((1-b2)*g)*g);
- *   p = p*(1 - lr*decay) [decayed elements only];  p = fma(-step_size, m / (sqrt(v)*inv_sqrt_bias2 + eps), p). */
+ *   p = p*(1 - lr*decay) [decayed elements only];  p = fma(-step_size, m / (sqrt(v)*inv_sqrt_bias2 + eps), p).
+ * Moments in BF16 are widened before that; what is stored is rounded up or down at random, so that its mean is the
+ * exact value: 16 bits of ah__draw (dev/draw.h) are added below the 16 that stay, the low ones to m's, the high ones to
+ * v's. p is made of the moments before they are rounded. A master in BF16 is treated in the same way, with the low bits
+ * of ah__draw under the key ~draw. */
 struct ah_adam {
     float beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
     float decay_factor;   /* 1 - lr*weight_decay */
     float step_size;      /* lr / (1 - beta1^t) */
     float inv_sqrt_bias2; /* 1 / sqrt(1 - beta2^t) */
+    uint32_t draw;        /* of the training's seed and the step: the key of ah__draw */
 };
 
 /* The bytes [from, to) of a space; nothing when both are 0. */
@@ -88,12 +93,13 @@ struct ah_task {
             int zero_count;
         } cast;
         struct {
-            float *p, *m, *v;
-            float *to_p, *to_m, *to_v; /* where the new ones go, apart from the old; null: in their place */
+            void *p, *to_p;            /* dtype `master_dtype`; to_...: where the new ones go, null: in place */
+            void *m, *v, *to_m, *to_v; /* dtype `moment_dtype` */
             const void *g;             /* dtype `grad_dtype` */
             void *half;                /* AH_BF16 copy of p written along, rounded to nearest even, or null */
-            enum ah_dtype grad_dtype;
-            int64_t count, decayed; /* elements [0, decayed) take weight decay */
+            enum ah_dtype grad_dtype, master_dtype, moment_dtype; /* F32 or BF16 */
+            int64_t count, decayed;                               /* elements [0, decayed) take weight decay */
+            int64_t first; /* the number of element 0 in the training, whatever its place: for ah__draw */
             struct ah_adam adam;
             /* The gradient is multiplied by it in float, before anything else; read when the task executes, from where
              * its lane may read. Null: 1. NaN: nothing is updated, only `half` is written. */

@@ -114,6 +114,10 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
     if (ah__step_ranks(partition) > 1)
         hash = ah__hash_int((uint64_t)ah__step_ranks(partition), hash);
+    if (partition->step.moments != AH_F32)
+        hash = ah__hash_int((uint64_t)partition->step.moments, ah__hash_text("moments", hash));
+    if (partition->step.master != AH_F32)
+        hash = ah__hash_int((uint64_t)partition->step.master, ah__hash_text("master", hash));
     for (int i = 0; i < partition->param_count; i++) {
         const struct ah_param *param = &partition->params[i];
         const int64_t place[] = {param->group, param->offset};
@@ -229,7 +233,7 @@ static int build(struct ah_partition *partition, const struct ah_graph *graph)
     return status;
 }
 
-static int check_step(const struct ah_step_options *step)
+static int check_step(const struct ah_step_options *step, enum ah_dtype compute)
 {
     if (step->micro_batches < 0)
         return ah__fail(AH_EINPUT, "step: found %d micro-batches, expected at least 1", step->micro_batches);
@@ -239,13 +243,18 @@ static int check_step(const struct ah_step_options *step)
     if (step->world_size < 0 || (step->infers && step->world_size > 1))
         return ah__fail(AH_EINPUT, "step: found %d ranks, expected %s", step->world_size,
                         step->infers ? "one where nothing is learned" : "at least 1");
+    if (step->moments != AH_F32 && step->moments != AH_BF16)
+        return ah__fail(AH_EINPUT, "step: found moments in %s, expected F32 or BF16", ah__dtype_name(step->moments));
+    if (step->master != AH_F32 && step->master != compute)
+        return ah__fail(AH_EINPUT, "step: found masters in %s, expected F32 or %s, the compute dtype",
+                        ah__dtype_name(step->master), ah__dtype_name(compute));
     return AH_OK;
 }
 
 int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph, const struct ah_step_options *options)
 {
     if (options)
-        AH_TRY(check_step(options));
+        AH_TRY(check_step(options, graph->compute));
     if (graph->cache && !(options && options->infers))
         return ah__fail(AH_EINPUT, "step: found a graph that keeps keys and values, expected one to learn: only "
                                    "inference keeps them");

@@ -111,6 +111,22 @@ static inline int ah__micro_batches(const struct ah_partition *partition)
     return partition->step.micro_batches > 1 ? partition->step.micro_batches : 1;
 }
 
+/* What the optimizer state `which` is kept in: 0 the master, 1 and 2 the moments. */
+static inline enum ah_dtype ah__state_dtype(const struct ah_partition *partition, int which)
+{
+    return which == 0 ? partition->step.master : partition->step.moments;
+}
+static inline int64_t ah__state_element_bytes(const struct ah_partition *partition, int which)
+{
+    return ah__dtype_bytes(ah__state_dtype(partition, which));
+}
+
+/* Masters are narrowed before they are used; else programs of one rank read the master itself. */
+static inline bool ah__narrows(const struct ah_partition *partition)
+{
+    return partition->compute != partition->step.master;
+}
+
 /* How many devices train together; at least 1. */
 static inline int ah__step_ranks(const struct ah_partition *partition)
 {

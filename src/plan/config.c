@@ -6,7 +6,7 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *
     *out = (struct ah_sched_config){
         .switches = *switches,
         .shared_embedding = partition->shared_group == 0,
-        .casts = partition->compute != AH_F32,
+        .casts = ah__narrows(partition),
         .clips = partition->step.clips,
         .policy = policy,
     };

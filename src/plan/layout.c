@@ -10,12 +10,14 @@ enum { STAGING_MOST_BYTES = 1 << 20 };
 struct sizes {
     bool on_host[AH_CLASS_COUNT];
     bool copies; /* parameters used on the device are never the master itself: another dtype, or sharded */
-    int64_t state[AH_CLASS_COUNT];  /* one of p, m, v of one group, this rank's part */
-    int states;                     /* that a group on the device has: p, m, v, or p alone where nothing is updated */
-    int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
-    int64_t host_grad_buffer;       /* where a block's gradient arrives, where that is not in its set */
-    int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
-    int64_t stage_state, stages;       /* one of p, m, v of a chunk that streams; all stages */
+    int64_t state[AH_CLASS_COUNT], moment[AH_CLASS_COUNT]; /* p; m or v: of one group, this rank's part */
+    int64_t states[AH_CLASS_COUNT];                        /* p, m and v */
+    int64_t device_states[AH_CLASS_COUNT]; /* the same of a group on the device: p alone where nothing is updated */
+    int64_t buffer[AH_CLASS_COUNT];        /* parameters or gradient of one group in the compute dtype */
+    int64_t host_grad_buffer;              /* where a block's gradient arrives, where that is not in its set */
+    int64_t host_grad[AH_CLASS_COUNT];     /* this rank's part of it, on the host */
+    int64_t stage_state, stage_moment;     /* p; m or v: of a chunk that streams */
+    int64_t stages;                        /* all of them */
     int64_t set;                       /* host states of a block; with what is fetched where that is not the master */
     int64_t accumulator;               /* F32 sums of a block's gradient, where that is another dtype */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it. 0 and that of both where
@@ -120,22 +122,26 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         int ranks = ah__world_size(switches);
         int64_t part = ah__part_count(count, ranks);
         sizes->on_host[class] = ah__on_host(switches, group);
-        sizes->state[class] = round_up(part * (int64_t)sizeof(float));
+        sizes->state[class] = round_up(part * ah__state_element_bytes(partition, 0));
+        sizes->moment[class] = round_up(part * ah__state_element_bytes(partition, 1));
+        sizes->states[class] = sizes->state[class] + 2 * sizes->moment[class];
+        sizes->device_states[class] = partition->step.infers ? sizes->state[class] : sizes->states[class];
         sizes->buffer[class] = round_up(ranks * part * element_bytes);
         sizes->host_grad[class] = round_up(part * element_bytes);
     }
     if (switches->staged > 0) {
         int64_t part = ah__part_count(partition->groups[1].count, ah__world_size(switches));
         int64_t chunk = ah__chunk_count(part, switches->chunks);
-        sizes->stage_state = round_up(chunk * (int64_t)sizeof(float));
-        sizes->stages = AH_STAGING_BUFFERS * (3 * sizes->stage_state + round_up(chunk * element_bytes));
+        sizes->stage_state = round_up(chunk * ah__state_element_bytes(partition, 0));
+        sizes->stage_moment = round_up(chunk * ah__state_element_bytes(partition, 1));
+        sizes->stages =
+            AH_STAGING_BUFFERS * (sizes->stage_state + 2 * sizes->stage_moment + round_up(chunk * element_bytes));
     }
-    sizes->states = partition->step.infers ? 1 : 3;
-    sizes->set = 3 * sizes->state[AH_CLASS_BLOCK];
-    if (partition->compute != AH_F32)
+    sizes->set = sizes->states[AH_CLASS_BLOCK];
+    if (ah__narrows(partition))
         sizes->set += sizes->host_grad[AH_CLASS_BLOCK];
-    sizes->host_grad_buffer = partition->compute == AH_F32 ? sizes->host_grad[AH_CLASS_BLOCK] : 0;
-    sizes->copies = partition->compute != AH_F32 || ah__world_size(switches) > 1;
+    sizes->host_grad_buffer = ah__narrows(partition) ? 0 : sizes->host_grad[AH_CLASS_BLOCK];
+    sizes->copies = ah__narrows(partition) || ah__world_size(switches) > 1;
     sizes->embedding_grad = sum_bytes(partition, 0, sizes->buffer[AH_CLASS_EMBEDDING], switches);
     sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
     if (ah__share_gradients(switches, partition->step.clips)) {
@@ -220,7 +226,7 @@ static int64_t dedicated_bytes(const struct sizes *sizes, enum ah_class class)
 {
     bool host = sizes->on_host[class];
     bool apart = (host || sizes->copies) && sizes->ends == 0;
-    return (host ? 0 : sizes->states * sizes->state[class]) + (apart ? sizes->buffer[class] : 0);
+    return (host ? 0 : sizes->device_states[class]) + (apart ? sizes->buffer[class] : 0);
 }
 
 /* Device bytes that belong to no block: the same under every (c, p, o) with embedding and head where they are. */
@@ -248,9 +254,9 @@ static int64_t host_outside_bytes(const struct sizes *sizes)
 {
     int64_t bytes = 2 * sizes->tokens + 2 * sizes->results + sizes->staging;
     if (sizes->on_host[AH_CLASS_EMBEDDING])
-        bytes += 3 * sizes->state[AH_CLASS_EMBEDDING] + sizes->host_grad[AH_CLASS_EMBEDDING];
+        bytes += sizes->states[AH_CLASS_EMBEDDING] + sizes->host_grad[AH_CLASS_EMBEDDING];
     if (sizes->on_host[AH_CLASS_HEAD])
-        bytes += 3 * sizes->state[AH_CLASS_HEAD] + sizes->host_grad[AH_CLASS_HEAD];
+        bytes += sizes->states[AH_CLASS_HEAD] + sizes->host_grad[AH_CLASS_HEAD];
     return bytes;
 }
 
@@ -283,7 +289,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     int parts = shard_count(switches) + reduced_count(partition, switches);
     *device = (switches->buffers + switches->unsharded) * sizes.buffer[AH_CLASS_BLOCK] +
               parts * sizes.host_grad[AH_CLASS_BLOCK] +
-              sizes.states * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
+              sizes.device_states[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
               inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
     *host = sizes.set * ah__host_sets(switches) + sizes.host_grad_buffer * switches->offload_optimizer +
@@ -317,12 +323,13 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     *g = (struct ah_layout_group){.host_grad_offset = -1, .param_offset = -1, .grad_offset = -1};
     g->on_host = ah__on_host(switches, group);
     g->state_bytes = sizes->state[class];
+    g->moment_bytes = sizes->moment[class];
     if (g->on_host && class == AH_CLASS_BLOCK) {
         g->state_offset = -1;
         g->host_grad_offset = sizes->host_grad_buffer ? place(&layout->host_bytes, sizes->host_grad_buffer) : -1;
     } else {
-        g->state_offset = g->on_host ? place(&layout->host_bytes, 3 * g->state_bytes)
-                                     : place(&layout->device_bytes, sizes->states * g->state_bytes);
+        g->state_offset = g->on_host ? place(&layout->host_bytes, sizes->states[class])
+                                     : place(&layout->device_bytes, sizes->device_states[class]);
     }
     if (g->on_host && class != AH_CLASS_BLOCK)
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
@@ -412,6 +419,7 @@ static void note_sizes(struct ah_layout *layout, const struct ah_switches *switc
     layout->buffer_bytes = sizes->buffer[AH_CLASS_BLOCK];
     layout->stage_bytes = sizes->stages / AH_STAGING_BUFFERS;
     layout->stage_state_bytes = sizes->stage_state;
+    layout->stage_moment_bytes = sizes->stage_moment;
     layout->input_bytes = sizes->micro_batches * sizes->input;
     layout->saved_sets = sizes->saved_sets;
     layout->saved_bytes = sizes->saved_sets > 0 ? sizes->saved_all / sizes->saved_sets : 0;

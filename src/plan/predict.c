@@ -136,7 +136,7 @@ static int64_t casts_ns(const struct ah_switches *switches, const struct ah_pred
     if (ah__world_size(switches) > 1)
         return 2 * (switches->layers - switches->offload_params - switches->unsharded) * cast.b + ends;
     int cast_blocks = switches->layers - switches->offload_optimizer - switches->unsharded;
-    return predictor->partition->compute != AH_F32 ? 2 * cast_blocks * cast.b : 0;
+    return ah__narrows(predictor->partition) ? 2 * cast_blocks * cast.b : 0;
 }
 
 static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)

@@ -31,11 +31,13 @@ static double block_s(const struct draft *draft, enum ah_item_kind kind)
     return (double)draft->profile->costs.ns[kind][AH_CLASS_BLOCK] / giga;
 }
 
-/* Bytes a second of Adam over a block: 24 of states, the gradient, and (on the host) the half-precision copy. */
+/* Bytes a second of Adam over a block: states read and written, the gradient, on the host the half-precision copy. */
 static double adam_bytes_per_s(const struct draft *draft, enum ah_item_kind kind)
 {
-    bool copies = kind == AH_ITEM_UPDATE_HOST && draft->partition->compute != AH_F32;
-    return params_of(draft) * (24 + element_bytes(draft) * (copies ? 2 : 1)) / block_s(draft, kind);
+    bool copies = kind == AH_ITEM_UPDATE_HOST && ah__narrows(draft->partition);
+    double states =
+        2.0 * (double)(ah__state_element_bytes(draft->partition, 0) + 2 * ah__state_element_bytes(draft->partition, 1));
+    return params_of(draft) * (states + element_bytes(draft) * (copies ? 2 : 1)) / block_s(draft, kind);
 }
 
 static double copy_bytes_per_s(const struct draft *draft, enum ah_item_kind kind)

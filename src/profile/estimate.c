@@ -7,9 +7,14 @@
 #include "profile/profile.h"
 #include "profile/roofline.h"
 
-/* Of AdamW per parameter: fp32 parameter, m and v are read and written; the gradient is read and, where parameters
- * travel in half precision, their copy is written. */
-enum { STATE_BYTES = 24, FLOAT_BYTES = 4 };
+enum { FLOAT_BYTES = 4 };
+
+/* Of AdamW per parameter: fp32 parameter, m and v are read and written. The gradient is read and, where parameters
+ * travel in half precision, their copy is written: that is not in it. */
+static double state_bytes(const struct ah_partition *partition)
+{
+    return 2.0 * (double)(ah__state_element_bytes(partition, 0) + 2 * ah__state_element_bytes(partition, 1));
+}
 
 struct estimate {
     struct ah_profile *profile;
@@ -52,8 +57,8 @@ static void host_init(struct estimate *estimate, enum rates rates)
 {
     const enum ah_figure published[RATES_COUNT] = {
         [RATES_DEEPSPEED] = AH_FIGURE_DEEPSPEED_ADAM, [RATES_PYTORCH] = AH_FIGURE_PYTORCH_ADAM};
-    bool half = estimate->dtype_bytes < FLOAT_BYTES;
-    double bytes = STATE_BYTES + estimate->dtype_bytes * (half ? 2 : 1);
+    double bytes =
+        state_bytes(estimate->partition) + estimate->dtype_bytes * (ah__narrows(estimate->partition) ? 2 : 1);
     estimate->dram_bytes_per_s = figure(estimate, AH_FIGURE_DRAM) * figure(estimate, AH_FIGURE_DRAM_EFFICIENCY);
     double fastest = estimate->dram_bytes_per_s / bytes;
     estimate->adam_params_per_s = fastest;
@@ -166,7 +171,8 @@ static double set_programs(struct estimate *estimate, int class)
 /* States and gradient come, the device updates, and states and what is made of them go home. */
 static void set_streamed(struct estimate *estimate, double shard)
 {
-    double states = STATE_BYTES / 2.0, made = estimate->dtype_bytes < FLOAT_BYTES ? estimate->dtype_bytes : 0;
+    double states = state_bytes(estimate->partition) / 2.0,
+           made = ah__narrows(estimate->partition) ? estimate->dtype_bytes : 0;
     double in = shard * (states + estimate->dtype_bytes), out = shard * (states + made);
     double update_ns = (double)estimate->profile->costs.ns[AH_ITEM_UPDATE_DEVICE][AH_CLASS_BLOCK];
     set(estimate, AH_ITEM_STATES_IN, AH_CLASS_BLOCK, in / estimate->h2d_bytes_per_s * 1e9);
@@ -177,8 +183,9 @@ static void set_group(struct estimate *estimate, int class)
 {
     double params = (double)estimate->profile->params[class], bytes = params * estimate->dtype_bytes;
     double shard = params / estimate->world_size, shard_bytes = bytes / estimate->world_size;
-    set_device_bytes(estimate, AH_ITEM_UPDATE_DEVICE, class, shard * (STATE_BYTES + estimate->dtype_bytes));
-    if (estimate->dtype_bytes < FLOAT_BYTES)
+    set_device_bytes(estimate, AH_ITEM_UPDATE_DEVICE, class,
+                     shard * (state_bytes(estimate->partition) + estimate->dtype_bytes));
+    if (ah__narrows(estimate->partition))
         set_device_bytes(estimate, AH_ITEM_CAST, class, shard * (FLOAT_BYTES + estimate->dtype_bytes));
     set(estimate, AH_ITEM_PREFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_REFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);

@@ -84,10 +84,12 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     int64_t state_bytes = place->count * (int64_t)sizeof(float);
     int ranks = ah__step_ranks(workload->partition);
     int64_t grad_bytes = ranks * ah__part_count(place->count, ranks) * ah__dtype_bytes(workload->partition->compute);
-    bool half = workload->partition->compute != AH_F32, apart = half || ranks > 1;
+    bool half = ah__narrows(workload->partition), apart = half || ranks > 1;
     for (int i = 0; i < 3; i++) {
-        place->state[i] = carve(device, state_bytes);
-        place->host_state[i] = carve(host, state_bytes);
+        int64_t bytes = place->count * ah__state_element_bytes(workload->partition, i);
+        /* Moments have room for what PREFETCH writes there, and for floats on the way. */
+        place->state[i] = carve(device, larger(bytes, grad_bytes));
+        place->host_state[i] = carve(host, larger(bytes, i ? state_bytes : 0));
     }
     place->param = apart ? carve(device, grad_bytes) : place->state[0];
     place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : larger(grad_bytes, state_bytes));
@@ -113,7 +115,8 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     workload->work = carve(device, work_bytes(workload->partition));
     workload->workspace = carve(device, workload->programs.workspace_bytes);
     for (int i = 0; i < 3; i++)
-        workload->host_spare[i] = carve(host, workload->place[1].count * (int64_t)sizeof(float));
+        workload->host_spare[i] =
+            carve(host, workload->place[1].count * ah__state_element_bytes(workload->partition, i));
     if (workload->partition->compute != AH_F32) {
         int64_t count = workload->place[1].count;
         workload->accumulator = carve(device, count * (int64_t)sizeof(float));
@@ -162,15 +165,16 @@ static int copy_in(const struct ah_workload *workload, void *to, const void *fro
     return ah__dev_run(workload->dev, &work, NULL);
 }
 
-/* F32 to the compute dtype, on either side. */
-static int cast(const struct ah_workload *workload, enum ah_lane lane, void *to, const void *from, int64_t count)
+/* On either side. */
+static int cast(const struct ah_workload *workload, enum ah_lane lane, void *to, enum ah_dtype to_dtype,
+                const void *from, enum ah_dtype from_dtype, int64_t count)
 {
     struct ah_work work = {.label.what = "cast", .lane = lane, .tasks = 1};
     work.task[0].type = AH_TASK_CAST;
     work.task[0].as.cast.to = to;
     work.task[0].as.cast.from = from;
-    work.task[0].as.cast.to_dtype = workload->partition->compute;
-    work.task[0].as.cast.from_dtype = AH_F32;
+    work.task[0].as.cast.to_dtype = to_dtype;
+    work.task[0].as.cast.from_dtype = from_dtype;
     work.task[0].as.cast.count = count;
     return ah__dev_run(workload->dev, &work, NULL);
 }
@@ -181,7 +185,7 @@ static int grads_fill(const struct ah_workload *workload, const struct ah_worklo
     float *values = (float *)(void *)place->host_state[1];
     for (int64_t j = 0; j < place->count; j++)
         values[j] = 1e-3F * normals[j % NORMALS];
-    AH_TRY(cast(workload, AH_LANE_HOST, place->host_grad, values, place->count));
+    AH_TRY(cast(workload, AH_LANE_HOST, place->host_grad, workload->partition->compute, values, AH_F32, place->count));
     memset(values, 0, (size_t)place->count * sizeof *values);
     return AH_OK;
 }
@@ -195,12 +199,15 @@ static int workload_fill(const struct ah_workload *workload)
     AH_TRY(copy_in(workload, workload->tokens, workload->host_tokens, workload->tokens_bytes));
     for (int i = 0; i < workload->places; i++) {
         const struct ah_workload_place *place = &workload->place[i];
-        float *params = (float *)(void *)place->host_state[0];
+        enum ah_dtype master = workload->partition->step.master;
+        float *params = (float *)(void *)place->host_state[1];
         params_fill(params, workload->partition, place->group, normals);
+        AH_TRY(cast(workload, AH_LANE_HOST, place->host_state[0], master, params, AH_F32, place->count));
         AH_TRY(grads_fill(workload, place, normals));
-        AH_TRY(copy_in(workload, place->state[0], params, place->count * (int64_t)sizeof(float)));
+        AH_TRY(copy_in(workload, place->state[0], place->host_state[0], place->count * ah__dtype_bytes(master)));
         if (place->param != place->state[0])
-            AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, place->state[0], place->count));
+            AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, workload->partition->compute, place->state[0], master,
+                        place->count));
     }
     return AH_OK;
 }

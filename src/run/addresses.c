@@ -139,13 +139,13 @@ static void place_half(struct ah_addresses *at, const struct ah_run *run, int gr
     const struct ah_layout_group *place = &run->layout->groups[group];
     bool shares = run->plan.switches.share_embedding_head && !ah__is_block(&run->plan.switches, group);
     bool kept = place->param_offset >= 0 && !shares;
-    if (run->partition->compute == AH_F32) { /* several ranks: all parameters lie apart from this rank's masters */
+    if (!ah__narrows(run->partition)) { /* several ranks: all parameters lie apart from this rank's masters */
         if (run->comm->world_size > 1 && !place->on_host && kept)
             at->update_half = run->device + place->param_offset;
         return;
     }
     at->host_param = at->host_grad;
-    at->spare_half = spare ? spare + 3 * place->state_bytes : NULL;
+    at->spare_half = spare ? spare + ah__state_at(place, 3) : NULL;
     at->update_half = place->on_host ? at->host_param : kept ? run->device + place->param_offset : NULL;
 }
 
@@ -186,16 +186,17 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     char *states = states_of(run, g, item->set);
     char *spare = item->shadow_set >= 0 ? set_of(run, item->shadow_set) : NULL;
     for (int i = 0; i < 3; i++) {
-        at->states[i] = states + i * place->state_bytes;
-        at->spare_states[i] = spare ? spare + i * place->state_bytes : NULL;
+        at->states[i] = states + ah__state_at(place, i);
+        at->spare_states[i] = spare ? spare + ah__state_at(place, i) : NULL;
     }
     bool in_set = place->host_grad_offset < 0;
-    at->host_grad = in_set ? states + 3 * place->state_bytes : run->host + place->host_grad_offset;
-    at->host_param = states; /* F32: the master is what is fetched */
+    at->host_grad = in_set ? states + ah__state_at(place, 3) : run->host + place->host_grad_offset;
+    at->host_param = states; /* not narrowed: the master is what is fetched */
     char *stage = run->device + run->layout->stages_offset + item->stage * run->layout->stage_bytes;
-    for (int i = 0; i < 3; i++)
-        at->stage[i] = stage + i * run->layout->stage_state_bytes;
-    at->stage_grad = stage + 3 * run->layout->stage_state_bytes;
+    at->stage[0] = stage;
+    at->stage[1] = stage + run->layout->stage_state_bytes;
+    at->stage[2] = at->stage[1] + run->layout->stage_moment_bytes;
+    at->stage_grad = at->stage[2] + run->layout->stage_moment_bytes;
     place_half(at, run, g, spare);
     at->update_grad = place->on_host ? at->host_grad : at->grad;
 }

@@ -83,7 +83,7 @@ static int refresh(struct ah_run *run, int group)
     work.task[0].as.cast.to = at.update_half + (on_host ? 0 : first * ah__dtype_bytes(run->partition->compute));
     work.task[0].as.cast.from = at.states[0];
     work.task[0].as.cast.to_dtype = run->partition->compute;
-    work.task[0].as.cast.from_dtype = AH_F32;
+    work.task[0].as.cast.from_dtype = run->partition->step.master;
     work.task[0].as.cast.count = count;
     return ah__dev_run(run->dev, &work, &done);
 }

@@ -75,7 +75,7 @@ const double *ah__run_norms(const struct ah_run *run, int64_t iteration);
 const float *ah__run_flag_counts(const struct ah_run *run, int64_t iteration);
 /* Where updates on the host read the factor of an iteration. */
 float *ah__run_scale(const struct ah_run *run, int64_t iteration);
-/* p of a group's fp32 states wherever they live; m and v follow at layout->groups[g].state_bytes each. */
+/* p of a group's states wherever they live; m and v follow, see ah__state_at. */
 char *ah__run_states(const struct ah_run *run, int group);
 /* The elements [*first, *first + result) of a group's states that this rank has. */
 int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group);

@@ -20,21 +20,28 @@ static int copy(struct ah_run *run, enum ah_lane lane, void *to, const void *fro
     return ah__dev_run(run->dev, &work, &done);
 }
 
+/* Between floats and a state, which is kept in F32 or BF16. */
+static void convert(char *state, enum ah_dtype dtype, float *values, int64_t count, bool load)
+{
+    uint16_t *narrow = (uint16_t *)(void *)state;
+    if (dtype == AH_F32)
+        memcpy(load ? state : (char *)values, load ? (char *)values : state, (size_t)count * sizeof *values);
+    else if (load)
+        ah__bf16_narrow(narrow, values, count);
+    else
+        ah__bf16_widen(values, narrow, count);
+}
+
 /* Device states pass through the staging buffer piece by piece. */
-static int move_piece(struct ah_run *run, char *state, bool on_host, char *values, int64_t bytes, bool load)
+static int move_piece(struct ah_run *run, char *state, enum ah_dtype dtype, bool on_host, float *values, int64_t count,
+                      bool load)
 {
     char *staging = run->host + run->layout->host_staging_offset;
-    if (on_host) {
-        memcpy(load ? state : values, load ? values : state, (size_t)bytes);
-        return AH_OK;
-    }
-    if (load) {
-        memcpy(staging, values, (size_t)bytes);
-        return copy(run, AH_LANE_H2D, state, staging, bytes);
-    }
-    AH_TRY(copy(run, AH_LANE_D2H, staging, state, bytes));
-    memcpy(values, staging, (size_t)bytes);
-    return AH_OK;
+    int64_t bytes = count * ah__dtype_bytes(dtype);
+    if (!on_host && !load)
+        AH_TRY(copy(run, AH_LANE_D2H, staging, state, bytes));
+    convert(on_host ? state : staging, dtype, values, count, load);
+    return !on_host && load ? copy(run, AH_LANE_H2D, state, staging, bytes) : AH_OK;
 }
 
 /* The floats [*first, *first + result) of a parameter's that a rank has; within [from, from + count). */
@@ -62,16 +69,13 @@ static int move(struct ah_run *run, int param, enum ah_run_state which, int64_t 
         return AH_OK;
     ah__run_part(&part, run, p->group);
     values += first - from;
-    char *state = ah__run_states(run, p->group) + (int)which * g->state_bytes +
-                  (p->offset + first - part) * (int64_t)sizeof(float);
-    int64_t left = count * (int64_t)sizeof(float), most = g->on_host ? left : run->layout->host_staging_bytes;
-    char *at = (char *)values;
-    while (left > 0) {
-        int64_t bytes = left < most ? left : most;
-        AH_TRY(move_piece(run, state, g->on_host, at, bytes, load));
-        state += bytes;
-        at += bytes;
-        left -= bytes;
+    enum ah_dtype dtype = ah__state_dtype(run->partition, (int)which);
+    char *state = ah__run_states(run, p->group) + ah__state_at(g, (int)which) +
+                  (p->offset + first - part) * ah__dtype_bytes(dtype);
+    int64_t most = g->on_host ? count : run->layout->host_staging_bytes / (int64_t)sizeof *values;
+    for (int64_t done = 0, piece; done < count; done += piece) {
+        piece = count - done < most ? count - done : most;
+        AH_TRY(move_piece(run, state + done * ah__dtype_bytes(dtype), dtype, g->on_host, values + done, piece, load));
     }
     return AH_OK;
 }

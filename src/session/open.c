@@ -20,6 +20,8 @@ static int options_take(struct ah_session_options *out, const struct ah_session_
     out->device = out->device ? out->device : "auto";
     out->plan = out->plan ? out->plan : "auto";
     out->policy = out->policy ? out->policy : "autohete";
+    out->master = out->master ? out->master : "fp32";
+    out->moments = out->moments ? out->moments : "fp32";
     out->dtype = out->dtype ? out->dtype : out->hardware ? "bf16" : "fp32";
     if (out->dev.jitter_seed) /* times with random delays are of no use to another program */
         out->profile.cache = NULL;
@@ -112,6 +114,19 @@ static int open_model(struct ah_session *session)
     return ah_plan_check(options->plan, model->layers);
 }
 
+int ah__states_parse(enum ah_dtype *master, enum ah_dtype *moments, enum ah_dtype compute, const char *master_word,
+                     const char *moments_word)
+{
+    if (moments_word && ah_dtype_parse(moments, moments_word) != AH_OK)
+        return ah__fail_prefix(AH_EINPUT, "moments");
+    if (master_word && ah_dtype_parse(master, master_word) != AH_OK)
+        return ah__fail_prefix(AH_EINPUT, "master");
+    if (*master != AH_F32 && *master != compute)
+        return ah__fail(AH_EINPUT, "master: found %s with dtype %s, expected fp32", ah__dtype_word(*master),
+                        ah__dtype_word(compute));
+    return AH_OK;
+}
+
 static int open_all(struct ah_session *session)
 {
     const struct ah_session_options *options = &session->options;
@@ -122,6 +137,7 @@ static int open_all(struct ah_session *session)
         return ah__fail(AH_EINPUT, "policy: found '%.40s', expected %s", options->policy, ah__policy_names());
     AH_TRY(ah_dtype_parse(&session->dtype, options->dtype));
     info->dtype = ah__dtype_word(session->dtype);
+    AH_TRY(ah__states_parse(&session->master, &session->moments, session->dtype, options->master, options->moments));
     AH_TRY(check_together(options));
     AH_TRY(share_batch(session));
     if (options->hardware)

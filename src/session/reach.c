@@ -14,7 +14,9 @@ static struct ah_step_options step_options(const struct ah_session *session)
 {
     return (struct ah_step_options){.clips = session->options.clip > 0,
                                     .micro_batches = session->info.micro_batches,
-                                    .world_size = session->info.world_size};
+                                    .world_size = session->info.world_size,
+                                    .master = session->master,
+                                    .moments = session->moments};
 }
 
 static int make_partition(struct ah_session *session)

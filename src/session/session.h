@@ -10,7 +10,7 @@ struct ah_session {
     struct ah_session_options options;
     struct ah_session_info info;
     struct ah_comm *comm; /* the ranks that work together; with `hardware` this program alone */
-    enum ah_dtype dtype;
+    enum ah_dtype dtype, master, moments;
     const struct ah_model *model;
     struct ah_model *own_model;   /* null: the caller's */
     struct ah_hardware *hardware; /* null: a device */
@@ -20,5 +20,9 @@ struct ah_session {
     struct ah_profile *profile;
     struct ah_plan plan; /* without layers: not there yet */
 };
+
+/* The words of options.master and .moments, null: as they are; compute is the dtype. AH_EINPUT names what is wrong. */
+int ah__states_parse(enum ah_dtype *master, enum ah_dtype *moments, enum ah_dtype compute, const char *master_word,
+                     const char *moments_word);
 
 #endif

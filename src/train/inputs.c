@@ -360,6 +360,8 @@ static struct ah_session_options session_options(const struct ah_training *train
         .clip = settings->clip,
         .pack = settings->pack,
         .dtype = ah__dtype_word(settings->dtype),
+        .master = ah__dtype_word(settings->master),
+        .moments = ah__dtype_word(settings->moments),
         .device = options->device,
         .dev = options->dev,
         .budget = options->budget,

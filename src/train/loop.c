@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/hash.h"
 
 enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2, LOSSES_MOST = 1 << 10, LOSSES_SHARE = 10, LOSSES_LEAST = 10 };
 
@@ -66,6 +67,7 @@ static int begin(struct ah_loop *loop, const struct ah_batch *batch)
         ah__run_busy(loop->busy_ns, loop->run);
     }
     ah__adam_init(&adam, &loop->settings->adamw, ah__schedule_lr(&loop->settings->schedule, number), number);
+    adam.draw = (uint32_t)ah__hash_int((uint64_t)number, ah__hash_text("moments", loop->settings->seed));
     AH_TRY(ah__run_begin(loop->run, batch, &adam, flags_of(loop)));
     loop->begun = number;
     return AH_OK;

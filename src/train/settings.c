@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "session/session.h"
 #include "train/metrics.h"
 
 /* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what
@@ -216,6 +217,26 @@ static int resolve_dtypes(struct ah_settings *out, const struct ah_train_options
     return AH_OK;
 }
 
+static int check_kept(const char *option, enum ah_dtype found, enum ah_dtype saved)
+{
+    if (found == saved)
+        return AH_OK;
+    return ah__fail(AH_ESTALE, "%s: found %s, expected %s as in the checkpoint", option, ah__dtype_word(found),
+                    ah__dtype_word(saved));
+}
+
+static int resolve_states(struct ah_settings *out, const struct ah_train_options *options,
+                          const struct ah_settings *saved, bool resumed)
+{
+    out->master = saved ? saved->master : AH_F32;
+    out->moments = saved ? saved->moments : AH_F32;
+    AH_TRY(ah__states_parse(&out->master, &out->moments, out->dtype, options->master, options->moments));
+    if (!resumed)
+        return AH_OK;
+    AH_TRY(check_kept("master", out->master, saved->master));
+    return check_kept("moments", out->moments, saved->moments);
+}
+
 /* Whoever asks for one kind of interval does not want the other one's default. */
 static void resolve_saving(struct ah_settings *out, const struct ah_train_options *options)
 {
@@ -242,6 +263,7 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
     AH_TRY(resolve_micro_batch(&settings, options, saved, resumed));
     AH_TRY(resolve_seed(&settings, options, saved, resumed));
     AH_TRY(resolve_dtypes(&settings, options, saved, resumed));
+    AH_TRY(resolve_states(&settings, options, saved, resumed));
     AH_TRY(resolve_pack(&settings, options, saved, resumed));
     resolve_saving(&settings, options);
     schedule_end(&settings);
@@ -275,6 +297,8 @@ int ah__settings_save(cJSON *object, const struct ah_settings *settings)
     AH_TRY(ah__json_add_bool(object, "skip_nonfinite", settings->skip_nonfinite));
     AH_TRY(ah__json_add_string(object, "dtype", ah__dtype_word(settings->dtype)));
     AH_TRY(ah__json_add_string(object, "save_dtype", ah__dtype_word(settings->save_dtype)));
+    AH_TRY(ah__json_add_string(object, "master", ah__dtype_word(settings->master)));
+    AH_TRY(ah__json_add_string(object, "moments", ah__dtype_word(settings->moments)));
     AH_TRY(ah__json_add_bool(object, "pack", settings->pack));
     AH_TRY(ah__json_add_string(object, "log", ah__log_words(settings->logs)));
     return ah__json_add_hash(object, "seed", settings->seed);
@@ -332,6 +356,10 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     AH_TRY(ah__json_bool(&settings.skip_nonfinite, json, "skip_nonfinite"));
     AH_TRY(load_dtype(&settings.dtype, json, "dtype"));
     AH_TRY(load_dtype(&settings.save_dtype, json, "save_dtype"));
+    if (ah__json_has(json, "master"))
+        AH_TRY(load_dtype(&settings.master, json, "master"));
+    if (ah__json_has(json, "moments"))
+        AH_TRY(load_dtype(&settings.moments, json, "moments"));
     if (ah__json_has(json, "pack")) /* newer than the first format of state.json */
         AH_TRY(ah__json_bool(&settings.pack, json, "pack"));
     AH_TRY(load_logs(&settings.logs, json));

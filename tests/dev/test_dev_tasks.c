@@ -124,7 +124,7 @@ static void the_scale_is_read_when_the_update_runs(void **state)
     work.task[0].as.adam.g = rig.host;
     work.task[0].as.adam.count = COUNT;
     work.task[0].as.adam.scale = scale;
-    work.task[0].as.adam.adam = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1, 1e-2F, 1.5F};
+    work.task[0].as.adam.adam = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1, 1e-2F, 1.5F, 0};
     assert_ok(rig.dev->ops->submit(rig.dev, &work, &updated));
     for (int i = 0; i < 2; i++) {
         assert_ok(rig.dev->ops->wait_any(rig.dev, &done));

@@ -57,6 +57,19 @@ static bool gradients_shared(const struct ah_partition *partition, const struct 
     return plan->switches.share_embedding_head && !(partition->step.clips && !plan->switches.head_on_host);
 }
 
+/* Bytes of an element of p, m, v. */
+static int64_t state_element(const struct ah_partition *partition, int which)
+{
+    enum ah_dtype dtype = which == 0 ? partition->step.master : partition->step.moments;
+    return dtype == AH_F32 ? 4 : 2;
+}
+
+/* What the device computes with is not the master. */
+static bool narrows_masters(const struct ah_partition *partition)
+{
+    return partition->compute == AH_BF16 && partition->step.master == AH_F32;
+}
+
 static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture,
                         const struct ah_plan *plan, const struct ah_layout *layout, int g)
 {
@@ -64,7 +77,8 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
     int64_t count = fixture->partition.groups[g].count, part = part_of(&fixture->partition, plan, g);
     int64_t whole = part * plan->switches.world_size; /* what buffers hold: equal parts */
     int64_t compute = fixture->partition.compute == AH_F32 ? 4 : 2;
-    bool copies = compute == 2 || plan->switches.world_size > 1; /* the master is not what the device computes with */
+    bool narrows = narrows_masters(&fixture->partition);
+    bool copies = narrows || plan->switches.world_size > 1; /* the master is not what the device computes with */
     bool edge = g == 0 || g == plan->switches.layers + 1;
     bool on_host = g == 0 ? plan->switches.embedding_on_host
                    : edge ? plan->switches.head_on_host
@@ -72,10 +86,11 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
     assert_int_equal(group->on_host, on_host);
     bool in_set = on_host && !edge;
     for (int i = 0; i < 3 && !in_set; i++)
-        area_add(on_host ? host : device, group->state_offset + i * group->state_bytes, part * 4);
+        area_add(on_host ? host : device, group->state_offset + ah__state_at(group, i),
+                 part * state_element(&fixture->partition, i));
     if (in_set)
         assert_int_equal(group->state_offset, -1);
-    if (on_host && !(in_set && compute == 2))
+    if (on_host && !(in_set && narrows))
         area_add(host, group->host_grad_offset, part * compute);
     else
         assert_int_equal(group->host_grad_offset, -1);
@@ -178,9 +193,11 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     int64_t chunk = ah__chunk_count(part_of(partition, plan, 1), plan->switches.chunks);
     for (int i = 0; plan->switches.staged && i < AH_STAGING_BUFFERS; i++) {
         int64_t stage = layout->stages_offset + i * layout->stage_bytes;
+        const int64_t at[] = {0, layout->stage_state_bytes, layout->stage_state_bytes + layout->stage_moment_bytes,
+                              layout->stage_state_bytes + 2 * layout->stage_moment_bytes};
         for (int s = 0; s < 3; s++)
-            area_add(areas, stage + s * layout->stage_state_bytes, chunk * 4);
-        area_add(areas, stage + 3 * layout->stage_state_bytes, chunk * (partition->compute == AH_F32 ? 4 : 2));
+            area_add(areas, stage + at[s], chunk * state_element(partition, s));
+        area_add(areas, stage + at[3], chunk * (partition->compute == AH_F32 ? 4 : 2));
     }
     micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);
@@ -236,9 +253,9 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
     for (int i = 0; i < plan->switches.offload_optimizer + plan->switches.shadows; i++) {
         int64_t set = layout->sets_offset + i * layout->set_bytes;
         for (int j = 0; j < 3; j++)
-            area_add(areas, set + j * layout->groups[1].state_bytes, part * 4);
-        if (partition->compute != AH_F32)
-            area_add(areas, set + 3 * layout->groups[1].state_bytes, part * 2);
+            area_add(areas, set + ah__state_at(&layout->groups[1], j), part * state_element(partition, j));
+        if (narrows_masters(partition))
+            area_add(areas, set + ah__state_at(&layout->groups[1], 3), part * 2);
     }
     tokens_areas(areas, partition, layout, layout->host_tokens_offset, layout->host_results_offset);
     area_add(areas, layout->host_staging_offset, layout->host_staging_bytes);
@@ -253,10 +270,12 @@ static void places_every_area_apart_and_totals_agree(void **state)
         struct ah_plan plan = fixture_plan(&fixture);
         plan.switches.world_size = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
         fixture.partition.compute = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
+        fixture.partition.step.moments = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
+        fixture.partition.step.master = fixture_draw(&fixture, 0, 1) ? AH_F32 : fixture.partition.compute;
         fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
         fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
         plan.switches.share_embedding_head = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
-        if (fixture.partition.compute != AH_F32 || plan.switches.world_size > 1)
+        if (narrows_masters(&fixture.partition) || plan.switches.world_size > 1)
             plan.switches.unsharded =
                 (int)fixture_draw(&fixture, 0, plan.switches.layers - plan.switches.offload_optimizer);
         struct ah_layout *layout;

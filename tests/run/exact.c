@@ -15,9 +15,10 @@ static void check_gaps(const struct ah_run *run, const struct ah_partition *part
         int64_t end = last ? group->count : partition->params[p + 1].offset;
         for (int which = 0; which < 3; which++) {
             const char *state =
-                ah__run_states(run, param->group) + which * ah__run_layout(run)->groups[param->group].state_bytes;
-            for (int64_t i = param->offset + ah__shape_count(&param->shape); i < end; i++)
-                assert_true(((const float *)(const void *)state)[i] == 0);
+                ah__run_states(run, param->group) + ah__state_at(&ah__run_layout(run)->groups[param->group], which);
+            int64_t element = ah__state_element_bytes(partition, which);
+            for (int64_t i = (param->offset + ah__shape_count(&param->shape)) * element; i < end * element; i++)
+                assert_int_equal(state[i], 0);
         }
     }
 }
@@ -107,7 +108,7 @@ void exact_switches(struct ah_switches *switches, uint32_t keep, const struct ah
     struct ah_switches_draw how = {.draw = draw_with, .keep = keep, .rarely = 1};
     if (partition->shared_group >= 0 || !ah__policy_uses(policy, AH_SWITCH_share_embedding_head))
         how.without |= 1U << AH_SWITCH_share_embedding_head;
-    if (ah__world_size(switches) == 1 && partition->compute == AH_F32)
+    if (ah__world_size(switches) == 1 && !ah__narrows(partition))
         how.without |= 1U << AH_SWITCH_unsharded;
     ah__switches_draw(switches, &how);
     ah__sched_config_of(&config, switches, partition, policy);

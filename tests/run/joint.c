@@ -82,8 +82,11 @@ void joint_config(const char *config)
 void joint_partition(struct rank_run *self)
 {
     const struct joint *joint = self->joint;
-    struct ah_step_options step = {
-        .clips = joint->clip > 0, .micro_batches = joint->micro_batches, .world_size = joint->world_size};
+    struct ah_step_options step = {.clips = joint->clip > 0,
+                                   .micro_batches = joint->micro_batches,
+                                   .world_size = joint->world_size,
+                                   .master = joint->master,
+                                   .moments = joint->moments};
     self->tiny = (struct tiny){.clip = joint->clip};
     assert_ok(ah_model_load(&self->tiny.model, config_path));
     assert_ok(ah_model_record(&self->tiny.graph, self->tiny.model,

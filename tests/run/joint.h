@@ -8,7 +8,7 @@
 /* One training of all ranks. */
 struct joint {
     const char *config;
-    enum ah_dtype dtype;
+    enum ah_dtype dtype, master, moments;
     int world_size, micro_batches; /* of each rank */
     int64_t batch;                 /* sequences of a micro-batch */
     double clip;

@@ -48,6 +48,15 @@ static void four_ranks_in_bf16_equal_resident(void **state)
         (struct joint){
             .config = tiny_tied, .dtype = AH_BF16, .world_size = 4, .micro_batches = 1, .batch = 1, .clip = CLIP},
         "autohete", one_in(3));
+    joint_every_plan((struct joint){.config = tiny_untied,
+                                    .dtype = AH_BF16,
+                                    .master = AH_BF16,
+                                    .moments = AH_BF16,
+                                    .world_size = 2,
+                                    .micro_batches = 1,
+                                    .batch = 1,
+                                    .clip = CLIP},
+                     "autohete", one_in(4));
 }
 
 static void published_systems_equal_resident(void **state)

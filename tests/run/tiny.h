@@ -58,6 +58,16 @@ static inline void tiny_init(struct tiny *tiny, const char *config, double clip)
     tiny_init_micro(tiny, config, clip, 2, 1);
 }
 
+/* The same with masters and moments in other dtypes. */
+static inline void tiny_states(struct tiny *tiny, enum ah_dtype master, enum ah_dtype moments)
+{
+    struct ah_step_options step = tiny->partition->step;
+    step.master = master;
+    step.moments = moments;
+    ah_partition_free(tiny->partition);
+    assert_ok(ah_partition_new(&tiny->partition, tiny->graph, &step));
+}
+
 static inline void tiny_fini(struct tiny *tiny)
 {
     ah_partition_free(tiny->partition);
@@ -92,7 +102,7 @@ static inline void tiny_adam(struct ah_adam *out, int64_t iteration, void *conte
 {
     (void)context;
     float step = (float)(iteration + 1);
-    *out = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1 - 1e-4F, 1e-2F / step, 1.5F};
+    *out = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1 - 1e-4F, 1e-2F / step, 1.5F, (uint32_t)iteration};
 }
 
 struct tiny_run {

@@ -39,8 +39,11 @@ static void resumes_from_the_masters(void **state)
     static const struct {
         const char *name, *saved;
         int64_t micro_batch;
-    } cases[] = {
-        {"rounded", "bf16", AH_MICRO_BATCH_WHOLE}, {"whole", "fp32", AH_MICRO_BATCH_WHOLE}, {"micro", "bf16", 1}};
+        const char *master, *moments;
+    } cases[] = {{"rounded", "bf16", AH_MICRO_BATCH_WHOLE, NULL, NULL},
+                 {"whole", "fp32", AH_MICRO_BATCH_WHOLE, NULL, "bf16"},
+                 {"short", "bf16", AH_MICRO_BATCH_WHOLE, "bf16", "bf16"},
+                 {"micro", "bf16", 1, "bf16", NULL}};
     struct place place;
     struct ah_train_result result;
     char whole[PATH_SIZE], parts[PATH_SIZE];
@@ -49,6 +52,8 @@ static void resumes_from_the_masters(void **state)
         struct ah_train_options options = bf16_options(&place);
         options.save_dtype = cases[i].saved;
         options.micro_batch = cases[i].micro_batch;
+        options.master = cases[i].master;
+        options.moments = cases[i].moments;
         options.clip = CLIP;
         options.out_dir = out_of(whole, &place, cases[i].name);
         assert_ok(ah_train(&result, &options));

@@ -85,15 +85,15 @@ static void golden_adam(void **state)
         {1,
          3e-5,
          {0x1.ccccccp-1F, 0x1.99999ap-4F, 0x1.e66666p-1F, 0x1.99999ap-5F, 0x1.5798eep-27F, 0x1.ffff9cp-1F,
-          0x1.3a92a4p-12F, 0x1.1e377ap+2F}},
+          0x1.3a92a4p-12F, 0x1.1e377ap+2F, 0}},
         {10,
          3e-4,
          {0x1.ccccccp-1F, 0x1.99999ap-4F, 0x1.e66666p-1F, 0x1.99999ap-5F, 0x1.5798eep-27F, 0x1.fffc12p-1F,
-          0x1.e2f9e8p-12F, 0x1.94224cp+0F}},
+          0x1.e2f9e8p-12F, 0x1.94224cp+0F, 0}},
         {1000,
          1e-4,
          {0x1.ccccccp-1F, 0x1.99999ap-4F, 0x1.e66666p-1F, 0x1.99999ap-5F, 0x1.5798eep-27F, 0x1.fffebp-1F,
-          0x1.a36e2ep-14F, 1.0F}},
+          0x1.a36e2ep-14F, 1.0F, 0}},
     };
     static const struct ah_adamw hyper = {0.9, 0.95, 1e-8, 0.1};
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {

@@ -55,6 +55,34 @@ static void expect_equal(const struct ah_settings *a, const struct ah_settings *
     cJSON_Delete(right);
 }
 
+/* Masters are what the device computes with, or fp32; a resumed training keeps what it has. */
+static void states_have_formats(void **state)
+{
+    (void)state;
+    struct ah_train_options options;
+    struct ah_settings settings;
+    ah_train_options_init(&options, sizeof options);
+    options.master = "bf16";
+    assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 1024), AH_EINPUT,
+                 "master: found bf16 with dtype fp32, expected fp32");
+    options.dtype = options.moments = "bf16";
+    assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 1024));
+    assert_true(settings.master == AH_BF16 && settings.moments == AH_BF16);
+    struct ah_settings kept = settings;
+    options.moments = "fp32";
+    assert_fails(ah__settings_resolve(&settings, &options, &kept, true, 1024), AH_ESTALE,
+                 "moments: found fp32, expected bf16 as in the checkpoint");
+    options.moments = NULL;
+    options.master = "fp32";
+    assert_fails(ah__settings_resolve(&settings, &options, &kept, true, 1024), AH_ESTALE,
+                 "master: found fp32, expected bf16 as in the checkpoint");
+    options.master = NULL;
+    assert_ok(ah__settings_resolve(&settings, &options, &kept, true, 1024));
+    assert_true(settings.master == AH_BF16 && settings.moments == AH_BF16);
+    options.moments = "int8";
+    assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 1024), AH_EINPUT, "moments: ");
+}
+
 static void unset_means_default(void **state)
 {
     (void)state;
@@ -292,8 +320,9 @@ static void json_round_trip(void **state)
     cJSON_Delete(tree);
 }
 
-AH_TEST_SUITE("train/settings", cmocka_unit_test(unset_means_default), cmocka_unit_test(unset_means_as_saved),
-              cmocka_unit_test(packing_stays), cmocka_unit_test(the_schedule_may_end_elsewhere),
-              cmocka_unit_test(saving_by_steps_or_by_time), cmocka_unit_test(like_another_keeps_nothing_by_force),
+AH_TEST_SUITE("train/settings", cmocka_unit_test(unset_means_default), cmocka_unit_test(states_have_formats),
+              cmocka_unit_test(unset_means_as_saved), cmocka_unit_test(packing_stays),
+              cmocka_unit_test(the_schedule_may_end_elsewhere), cmocka_unit_test(saving_by_steps_or_by_time),
+              cmocka_unit_test(like_another_keeps_nothing_by_force),
               cmocka_unit_test(a_resume_keeps_batch_seq_and_seed), cmocka_unit_test(bad_numbers),
               cmocka_unit_test(micro_batches_go_into_the_batch), cmocka_unit_test(json_round_trip))

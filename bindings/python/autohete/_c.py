@@ -200,6 +200,8 @@ class ah_step_options(Structure):
         ("logits", c_bool),
         ("micro_batches", c_int),
         ("world_size", c_int),
+        ("master", c_int),
+        ("moments", c_int),
     ]
 
 
@@ -392,6 +394,8 @@ class ah_session_options(Structure):
         ("profile", ah_profile_options),
         ("warm_start", POINTER(ah_plan)),
         ("effort", c_int),
+        ("master", c_char_p),
+        ("moments", c_char_p),
     ]
 
 
@@ -516,6 +520,8 @@ class ah_train_options(Structure):
         ("eos", c_char_p),
         ("chat_template", c_char_p),
         ("train_on", c_char_p),
+        ("master", c_char_p),
+        ("moments", c_char_p),
     ]
 
 

@@ -4,6 +4,7 @@
 
 #define AH_CLIP_FUNCTION static __host__ __device__ inline
 #include "dev/clip.h"
+#include "dev/draw.h"
 
 enum { THREADS = 256, VECTOR = 4 };
 
@@ -48,14 +49,15 @@ template <> struct four<unsigned short> {
     typedef ushort4 type;
 };
 
-/* ---- Adam: bound by memory, 26 to 32 bytes an element; each thread has four loads of 8 or 16 bytes in flight ----- */
+/* ---- Adam: bound by memory, 14 to 32 bytes an element; each thread has four loads of 8 or 16 bytes in flight ----- */
 
 struct update {
-    const float *p, *m, *v;
-    float *to_p, *to_m, *to_v;
+    const void *p, *m, *v;
+    void *to_p, *to_m, *to_v;
     const void *g;
     unsigned short *half;
     int64_t count, decayed;
+    uint32_t first;
     struct ah_adam adam;
     const float *scale;
 };
@@ -75,75 +77,144 @@ static __device__ inline void adam_step(struct states *s, float given, const str
     s->p = __fmaf_rn(-a->step_size, __fdiv_rn(s->m, root), __fmul_rn(s->p, decay));
 }
 
-/* A scale that is not a number: the step is skipped, states stay as they are, also where they go elsewhere. */
-template <typename G> static __device__ inline void adam_element(const struct update &u, int64_t i, float scale)
+/* What is stored of a state; `random16` rounds it where it is BF16. */
+template <typename T> static __device__ inline T state_of(float x, uint32_t random16);
+template <> __device__ inline float state_of<float>(float x, uint32_t)
 {
-    struct states s = {u.p[i], u.m[i], u.v[i]};
+    return x;
+}
+template <> __device__ inline unsigned short state_of<unsigned short>(float x, uint32_t random16)
+{
+    return ah__bf16_drawn(__float_as_uint(x), random16);
+}
+
+/* The dtypes of gradient, master and moments. */
+template <typename G, typename P, typename M> struct form {
+    typedef G gradient;
+    typedef P master;
+    typedef M moment;
+};
+
+/* A scale that is not a number: the step is skipped, states stay as they are, also where they go elsewhere. */
+template <typename F> static __device__ inline void adam_element(const struct update &u, int64_t i, float scale)
+{
+    typedef typename F::gradient G;
+    typedef typename F::master P;
+    typedef typename F::moment M;
+    const P *p = static_cast<const P *>(u.p);
+    const M *m = static_cast<const M *>(u.m), *v = static_cast<const M *>(u.v);
+    struct states s = {value_of(p[i]), value_of(m[i]), value_of(v[i])};
     bool skipped = scale != scale;
+    uint32_t number = u.first + static_cast<uint32_t>(i), drawn = ah__draw(u.adam.draw, number);
     if (!skipped)
         adam_step(&s, value_of(static_cast<const G *>(u.g)[i]), &u.adam, scale,
                   i < u.decayed ? u.adam.decay_factor : 1.0F);
     if (!skipped || u.to_p != u.p) {
-        u.to_p[i] = s.p;
-        u.to_m[i] = s.m;
-        u.to_v[i] = s.v;
+        static_cast<P *>(u.to_p)[i] = skipped ? p[i] : state_of<P>(s.p, ah__draw(~u.adam.draw, number) & 0xffff);
+        static_cast<M *>(u.to_m)[i] = skipped ? m[i] : state_of<M>(s.m, drawn & 0xffff);
+        static_cast<M *>(u.to_v)[i] = skipped ? v[i] : state_of<M>(s.v, drawn >> 16);
     }
     if (u.half)
         u.half[i] = narrowed(s.p);
 }
 
-template <typename G> static __global__ void __launch_bounds__(THREADS) adam_plain(struct update u)
+template <typename F> static __global__ void __launch_bounds__(THREADS) adam_plain(struct update u)
 {
     int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
     float scale = u.scale ? *u.scale : 1.0F;
     if (i < u.count)
-        adam_element<G>(u, i, scale);
+        adam_element<F>(u, i, scale);
 }
 
-template <typename G> static __device__ inline void adam_four(const struct update &u, int64_t i, float scale)
+template <typename T> static __device__ inline typename four<T>::type four_at(const void *from, int64_t i)
 {
-    const float4 p = *reinterpret_cast<const float4 *>(u.p + i), m = *reinterpret_cast<const float4 *>(u.m + i);
-    const float4 v = *reinterpret_cast<const float4 *>(u.v + i);
-    const typename four<G>::type g = *reinterpret_cast<const typename four<G>::type *>(static_cast<const G *>(u.g) + i);
-    struct states s[VECTOR] = {{p.x, m.x, v.x}, {p.y, m.y, v.y}, {p.z, m.z, v.z}, {p.w, m.w, v.w}};
-    const float given[VECTOR] = {value_of(g.x), value_of(g.y), value_of(g.z), value_of(g.w)};
-    for (int j = 0; j < VECTOR; j++)
-        adam_step(&s[j], given[j], &u.adam, scale, i + j < u.decayed ? u.adam.decay_factor : 1.0F);
-    *reinterpret_cast<float4 *>(u.to_p + i) = make_float4(s[0].p, s[1].p, s[2].p, s[3].p);
-    *reinterpret_cast<float4 *>(u.to_m + i) = make_float4(s[0].m, s[1].m, s[2].m, s[3].m);
-    *reinterpret_cast<float4 *>(u.to_v + i) = make_float4(s[0].v, s[1].v, s[2].v, s[3].v);
-    if (u.half)
-        *reinterpret_cast<ushort4 *>(u.half + i) =
-            make_ushort4(narrowed(s[0].p), narrowed(s[1].p), narrowed(s[2].p), narrowed(s[3].p));
+    return *reinterpret_cast<const typename four<T>::type *>(static_cast<const T *>(from) + i);
 }
 
-template <typename G> static __global__ void __launch_bounds__(THREADS) adam_vector(struct update u)
+template <typename T> static __device__ inline void four_put(void *to, int64_t i, T x, T y, T z, T w)
+{
+    const typename four<T>::type all = {x, y, z, w};
+    *reinterpret_cast<typename four<T>::type *>(static_cast<T *>(to) + i) = all;
+}
+
+template <typename F> static __device__ inline void adam_four(const struct update &u, int64_t i, float scale)
+{
+    typedef typename F::gradient G;
+    typedef typename F::master P;
+    typedef typename F::moment M;
+    const auto p = four_at<P>(u.p, i);
+    const auto m = four_at<M>(u.m, i), v = four_at<M>(u.v, i);
+    const auto g = four_at<G>(u.g, i);
+    struct states s[VECTOR] = {{value_of(p.x), value_of(m.x), value_of(v.x)},
+                               {value_of(p.y), value_of(m.y), value_of(v.y)},
+                               {value_of(p.z), value_of(m.z), value_of(v.z)},
+                               {value_of(p.w), value_of(m.w), value_of(v.w)}};
+    const float given[VECTOR] = {value_of(g.x), value_of(g.y), value_of(g.z), value_of(g.w)};
+    P updated[VECTOR];
+    M first[VECTOR], second[VECTOR];
+    for (int j = 0; j < VECTOR; j++) {
+        adam_step(&s[j], given[j], &u.adam, scale, i + j < u.decayed ? u.adam.decay_factor : 1.0F);
+        uint32_t number = u.first + static_cast<uint32_t>(i + j), drawn = ah__draw(u.adam.draw, number);
+        updated[j] = state_of<P>(s[j].p, ah__draw(~u.adam.draw, number) & 0xffff);
+        first[j] = state_of<M>(s[j].m, drawn & 0xffff);
+        second[j] = state_of<M>(s[j].v, drawn >> 16);
+    }
+    four_put<P>(u.to_p, i, updated[0], updated[1], updated[2], updated[3]);
+    four_put<M>(u.to_m, i, first[0], first[1], first[2], first[3]);
+    four_put<M>(u.to_v, i, second[0], second[1], second[2], second[3]);
+    if (u.half)
+        four_put<unsigned short>(u.half, i, narrowed(s[0].p), narrowed(s[1].p), narrowed(s[2].p), narrowed(s[3].p));
+}
+
+template <typename F> static __global__ void __launch_bounds__(THREADS) adam_vector(struct update u)
 {
     int64_t i = (static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x) * VECTOR;
     float scale = u.scale ? *u.scale : 1.0F;
     if (i + VECTOR <= u.count && scale == scale)
-        adam_four<G>(u, i, scale);
+        adam_four<F>(u, i, scale);
     else
         for (int64_t end = i + VECTOR < u.count ? i + VECTOR : u.count; i < end; i++)
-            adam_element<G>(u, i, scale);
+            adam_element<F>(u, i, scale);
 }
 
 /* Tiles of a group may begin at any element. */
-template <typename G> static cudaError_t adam_launch(cudaStream_t stream, const struct update &u)
+template <typename F> static cudaError_t adam_launch(cudaStream_t stream, const struct update &u)
 {
-    bool aligned = is_aligned(u.p, 16) && is_aligned(u.m, 16) && is_aligned(u.v, 16) && is_aligned(u.to_p, 16) &&
-                   is_aligned(u.to_m, 16) && is_aligned(u.to_v, 16) && is_aligned(u.half, VECTOR * sizeof *u.half) &&
-                   is_aligned(u.g, VECTOR * sizeof(G));
+    const size_t master = VECTOR * sizeof(typename F::master), moment = VECTOR * sizeof(typename F::moment);
+    bool aligned = is_aligned(u.p, master) && is_aligned(u.m, moment) && is_aligned(u.v, moment) &&
+                   is_aligned(u.to_p, master) && is_aligned(u.to_m, moment) && is_aligned(u.to_v, moment) &&
+                   is_aligned(u.half, VECTOR * sizeof *u.half) &&
+                   is_aligned(u.g, VECTOR * sizeof(typename F::gradient));
     if (aligned)
-        return launch(adam_vector<G>, blocks_of(u.count, THREADS * VECTOR), THREADS, 0, stream, u);
-    return launch(adam_plain<G>, blocks_of(u.count, THREADS), THREADS, 0, stream, u);
+        return launch(adam_vector<F>, blocks_of(u.count, THREADS * VECTOR), THREADS, 0, stream, u);
+    return launch(adam_plain<F>, blocks_of(u.count, THREADS), THREADS, 0, stream, u);
+}
+
+template <typename M>
+static cudaError_t adam_of(cudaStream_t stream, const struct update &u, const struct ah_task *task)
+{
+    if (task->as.adam.master_dtype == AH_BF16) /* whose gradient is BF16, too */
+        return adam_launch<form<unsigned short, unsigned short, M>>(stream, u);
+    return task->as.adam.grad_dtype == AH_BF16 ? adam_launch<form<unsigned short, float, M>>(stream, u)
+                                               : adam_launch<form<float, float, M>>(stream, u);
 }
 
 cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task)
 {
     const auto &t = task->as.adam;
-    struct update u = {t.p,     t.m,       t.v,    t.p,    t.m, t.v, t.g, static_cast<unsigned short *>(t.half),
-                       t.count, t.decayed, t.adam, t.scale};
+    struct update u = {t.p,
+                       t.m,
+                       t.v,
+                       t.p,
+                       t.m,
+                       t.v,
+                       t.g,
+                       static_cast<unsigned short *>(t.half),
+                       t.count,
+                       t.decayed,
+                       static_cast<uint32_t>(t.first),
+                       t.adam,
+                       t.scale};
     if (t.to_p) {
         u.to_p = t.to_p;
         u.to_m = t.to_m;
@@ -151,7 +222,7 @@ cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task)
     }
     if (t.count == 0)
         return cudaSuccess;
-    return t.grad_dtype == AH_BF16 ? adam_launch<unsigned short>(stream, u) : adam_launch<float>(stream, u);
+    return t.moment_dtype == AH_BF16 ? adam_of<unsigned short>(stream, u, task) : adam_of<float>(stream, u, task);
 }
 
 /* ---- casts: each thread has 8 elements in flight ----------------------------------------------------------------- */

@@ -6,10 +6,10 @@
 
 enum { ADAM_PIECE = 1 << 16, SQUARES_PIECE = 1 << 16 };
 
-static int gradient_check(const char *what, enum ah_dtype dtype)
+static int dtype_check(const char *what, enum ah_dtype dtype)
 {
     if (dtype != AH_F32 && dtype != AH_BF16)
-        return ah__fail(AH_EDEVICE, "%s: gradient is %s, expected F32 or BF16", what, ah__dtype_name(dtype));
+        return ah__fail(AH_EDEVICE, "%s in %s, expected F32 or BF16", what, ah__dtype_name(dtype));
     return AH_OK;
 }
 
@@ -24,13 +24,18 @@ static void adam_range(const struct update *job, int64_t from, int64_t to, float
 {
     const struct ah_task *t = job->task;
     bool apart = t->as.adam.to_p != NULL;
+    int64_t master = from * ah__dtype_bytes(t->as.adam.master_dtype);
+    int64_t moment = from * ah__dtype_bytes(t->as.adam.moment_dtype);
     struct ah_adam_piece piece = {
-        .p = t->as.adam.p + from,
-        .m = t->as.adam.m + from,
-        .v = t->as.adam.v + from,
-        .to_p = (apart ? t->as.adam.to_p : t->as.adam.p) + from,
-        .to_m = (apart ? t->as.adam.to_m : t->as.adam.m) + from,
-        .to_v = (apart ? t->as.adam.to_v : t->as.adam.v) + from,
+        .p = (const char *)t->as.adam.p + master,
+        .m = (const char *)t->as.adam.m + moment,
+        .v = (const char *)t->as.adam.v + moment,
+        .to_p = (char *)(apart ? t->as.adam.to_p : t->as.adam.p) + master,
+        .to_m = (char *)(apart ? t->as.adam.to_m : t->as.adam.m) + moment,
+        .to_v = (char *)(apart ? t->as.adam.to_v : t->as.adam.v) + moment,
+        .master_dtype = t->as.adam.master_dtype,
+        .moment_dtype = t->as.adam.moment_dtype,
+        .first = (uint32_t)(t->as.adam.first + from),
         .g = (const char *)t->as.adam.g + from * ah__dtype_bytes(t->as.adam.grad_dtype),
         .half = t->as.adam.half ? (uint16_t *)t->as.adam.half + from : NULL,
         .grad_dtype = t->as.adam.grad_dtype,
@@ -65,14 +70,16 @@ static int half_only(struct ah_pool *pool, const struct ah_task *task)
     cast.as.cast.to = task->as.adam.half;
     cast.as.cast.from = task->as.adam.p;
     cast.as.cast.to_dtype = AH_BF16;
-    cast.as.cast.from_dtype = AH_F32;
+    cast.as.cast.from_dtype = task->as.adam.master_dtype;
     cast.as.cast.count = task->as.adam.count;
     return ah__host_cast(pool, &cast);
 }
 
 int ah__host_adam(struct ah_pool *pool, const struct ah_task *task)
 {
-    AH_TRY(gradient_check("update", task->as.adam.grad_dtype));
+    AH_TRY(dtype_check("update: gradient", task->as.adam.grad_dtype));
+    AH_TRY(dtype_check("update: masters", task->as.adam.master_dtype));
+    AH_TRY(dtype_check("update: moments", task->as.adam.moment_dtype));
     /* A factor of one is exact, so that no scale and a scale of 1 are the same bits. */
     struct update job = {.kernels = ah__host_kernels(),
                          .task = task,
@@ -102,7 +109,7 @@ static void squares_piece(void *context, int index, int worker)
 
 int ah__host_sqnorm(struct ah_pool *pool, const struct ah_task *task)
 {
-    AH_TRY(gradient_check("norm", task->as.sqnorm.dtype));
+    AH_TRY(dtype_check("norm: gradient", task->as.sqnorm.dtype));
     int64_t count = task->as.sqnorm.count, least = (count + AH_POOL_PARTIALS - 1) / AH_POOL_PARTIALS;
     struct squares job = {.kernels = ah__host_kernels(),
                           .task = task,

@@ -8,12 +8,12 @@
 
 /* One piece of an Adam task, in which all elements decay alike. */
 struct ah_adam_piece {
-    const float *p, *m, *v;
-    float *to_p, *to_m, *to_v; /* the same, or memory apart */
-    const void *g;
-    uint16_t *half; /* BF16, or null */
-    enum ah_dtype grad_dtype;
+    const void *p, *m, *v, *g;
+    void *to_p, *to_m, *to_v; /* the same, or memory apart */
+    uint16_t *half;           /* BF16, or null */
+    enum ah_dtype grad_dtype, master_dtype, moment_dtype;
     int64_t count;
+    uint32_t first; /* of element 0, for ah__draw */
     const struct ah_adam *adam;
     float decay_factor, scale;
 };

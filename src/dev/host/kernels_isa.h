@@ -1,5 +1,8 @@
 /* The host's arithmetic of one instruction set, included by kernels_avx512.c, kernels_avx2.c and kernels_plain.c after
  * AH_SIMD is defined. */
+#include <string.h>
+
+#include "dev/draw.h"
 #include "dev/host/kernels.h"
 #include "dev/host/simd.h"
 
@@ -7,77 +10,137 @@
 
 enum { ADAM_AHEAD = 768 }; /* elements of each array fetched ahead of use; past the end a prefetch does nothing */
 
-/* Elements [at, at + lanes), at most 16. `bf16` and `half` are constants where this is inlined. */
-AH_INLINE void adam_step(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, int lanes,
-                         const bool bf16, const bool half)
-{
-    v16 given =
-        bf16 ? v_load_most_bf16((const uint16_t *)s->g + at, lanes) : v_load_most((const float *)s->g + at, lanes);
-    v16 grad = v_mul(given, v_set(s->scale));
-    v16 first = v_fma(v_set(adam->beta1), v_load_most(s->m + at, lanes), v_mul(v_set(adam->one_minus_beta1), grad));
-    v16 second = v_fma(v_set(adam->beta2), v_load_most(s->v + at, lanes),
-                       v_mul(v_mul(v_set(adam->one_minus_beta2), grad), grad));
-    v16 root = v_add(v_mul(v_sqrt(second), v_set(adam->inv_sqrt_bias2)), v_set(adam->eps));
-    v16 decayed = v_mul(v_load_most(s->p + at, lanes), v_set(s->decay_factor));
-    v16 updated = v_fma(v_set(-adam->step_size), v_div(first, root), decayed);
-    v_store_most(s->to_m + at, first, lanes);
-    v_store_most(s->to_v + at, second, lanes);
-    v_store_most(s->to_p + at, updated, lanes);
-    if (half)
-        v_store_most_bf16(s->half + at, updated, lanes);
-}
-
-AH_INLINE void adam_ahead(const struct ah_adam_piece *s, int64_t at, const bool bf16)
-{
-    v_prefetch((const char *)s->p + at * (int64_t)sizeof(float));
-    v_prefetch((const char *)s->m + at * (int64_t)sizeof(float));
-    v_prefetch((const char *)s->v + at * (int64_t)sizeof(float));
-    v_prefetch((const char *)s->g + at * (int64_t)(bf16 ? sizeof(uint16_t) : sizeof(float)));
-}
-
-AH_INLINE void adam_all(const struct ah_adam_piece *piece, const bool bf16, const bool half)
-{
-    const struct ah_adam_piece s = *piece;
-    const struct ah_adam constants = *piece->adam;
-    int64_t i = 0;
-    for (; i + LANES <= s.count; i += LANES) {
-        adam_ahead(&s, i + ADAM_AHEAD, bf16);
-        adam_step(&s, &constants, i, LANES, bf16, half);
-    }
-    if (i < s.count)
-        adam_step(&s, &constants, i, (int)(s.count - i), bf16, half);
-}
-
-static AH_TARGET void adam_f32(const struct ah_adam_piece *piece)
-{
-    adam_all(piece, false, false);
-}
-static AH_TARGET void adam_f32_half(const struct ah_adam_piece *piece)
-{
-    adam_all(piece, false, true);
-}
-static AH_TARGET void adam_bf16(const struct ah_adam_piece *piece)
-{
-    adam_all(piece, true, false);
-}
-static AH_TARGET void adam_bf16_half(const struct ah_adam_piece *piece)
-{
-    adam_all(piece, true, true);
-}
-
-static void adam(const struct ah_adam_piece *piece)
-{
-    static void (*const table[2][2])(const struct ah_adam_piece *piece) = {{adam_f32, adam_f32_half},
-                                                                           {adam_bf16, adam_bf16_half}};
-    table[piece->grad_dtype == AH_BF16][piece->half != NULL](piece);
-}
-
-/* ---- sum of squares ---------------------------------------------------------------------------------------------- */
+/* What an update's arrays are, constants where it is inlined: which are in BF16, and whether a copy is made. */
+struct adam_form {
+    bool short_grad, half, short_moments, short_master;
+};
 
 AH_INLINE v16 load(const void *x, int64_t at, int64_t lanes, const bool bf16)
 {
     return bf16 ? v_load_most_bf16((const uint16_t *)x + at, lanes) : v_load_most((const float *)x + at, lanes);
 }
+
+/* Rounded by the 16 bits of `drawn` from `shift` on. */
+AH_INLINE void store_drawn(uint16_t *to, v16 x, const uint32_t *drawn, int shift, int lanes)
+{
+    union {
+        float value[LANES];
+        uint32_t bits[LANES];
+    } exact;
+    uint16_t rounded[LANES];
+    v_store(exact.value, x);
+    for (int i = 0; i < LANES; i++)
+        rounded[i] = ah__bf16_drawn(exact.bits[i], drawn[i] >> shift & 0xffff);
+    if (lanes == LANES)
+        memcpy(to, rounded, sizeof rounded);
+    else
+        memcpy(to, rounded, (size_t)lanes * sizeof *rounded);
+}
+
+AH_INLINE void draw(uint32_t *drawn, uint32_t key, uint32_t first)
+{
+    for (int i = 0; i < LANES; i++)
+        drawn[i] = ah__draw(key, first + (uint32_t)i);
+}
+
+AH_INLINE void master_store(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, v16 updated,
+                            int lanes, const struct adam_form form)
+{
+    uint32_t drawn[LANES];
+    if (!form.short_master) {
+        v_store_most((float *)s->to_p + at, updated, lanes);
+        return;
+    }
+    draw(drawn, ~adam->draw, s->first + (uint32_t)at);
+    store_drawn((uint16_t *)s->to_p + at, updated, drawn, 0, lanes);
+}
+
+AH_INLINE void moments_store(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, v16 first,
+                             v16 second, int lanes, const struct adam_form form)
+{
+    uint32_t drawn[LANES];
+    if (!form.short_moments) {
+        v_store_most((float *)s->to_m + at, first, lanes);
+        v_store_most((float *)s->to_v + at, second, lanes);
+        return;
+    }
+    draw(drawn, adam->draw, s->first + (uint32_t)at);
+    store_drawn((uint16_t *)s->to_m + at, first, drawn, 0, lanes);
+    store_drawn((uint16_t *)s->to_v + at, second, drawn, 16, lanes);
+}
+
+/* Elements [at, at + lanes), at most 16. */
+AH_INLINE void adam_step(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, int lanes,
+                         const struct adam_form form)
+{
+    v16 grad = v_mul(load(s->g, at, lanes, form.short_grad), v_set(s->scale));
+    v16 first =
+        v_fma(v_set(adam->beta1), load(s->m, at, lanes, form.short_moments), v_mul(v_set(adam->one_minus_beta1), grad));
+    v16 second = v_fma(v_set(adam->beta2), load(s->v, at, lanes, form.short_moments),
+                       v_mul(v_mul(v_set(adam->one_minus_beta2), grad), grad));
+    v16 root = v_add(v_mul(v_sqrt(second), v_set(adam->inv_sqrt_bias2)), v_set(adam->eps));
+    v16 decayed = v_mul(load(s->p, at, lanes, form.short_master), v_set(s->decay_factor));
+    v16 updated = v_fma(v_set(-adam->step_size), v_div(first, root), decayed);
+    moments_store(s, adam, at, first, second, lanes, form);
+    master_store(s, adam, at, updated, lanes, form);
+    if (form.half)
+        v_store_most_bf16(s->half + at, updated, lanes);
+}
+
+AH_INLINE int64_t bytes_of(const bool bf16)
+{
+    return bf16 ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float);
+}
+
+AH_INLINE void adam_ahead(const struct ah_adam_piece *s, int64_t at, const struct adam_form form)
+{
+    v_prefetch((const char *)s->p + at * bytes_of(form.short_master));
+    v_prefetch((const char *)s->m + at * bytes_of(form.short_moments));
+    v_prefetch((const char *)s->v + at * bytes_of(form.short_moments));
+    v_prefetch((const char *)s->g + at * bytes_of(form.short_grad));
+}
+
+AH_INLINE void adam_all(const struct ah_adam_piece *piece, const struct adam_form form)
+{
+    const struct ah_adam_piece s = *piece;
+    const struct ah_adam constants = *piece->adam;
+    int64_t i = 0;
+    for (; i + LANES <= s.count; i += LANES) {
+        adam_ahead(&s, i + ADAM_AHEAD, form);
+        adam_step(&s, &constants, i, LANES, form);
+    }
+    if (i < s.count)
+        adam_step(&s, &constants, i, (int)(s.count - i), form);
+}
+
+#define ADAM_OF(name, ...)                                                                                             \
+    static AH_TARGET void name(const struct ah_adam_piece *piece)                                                      \
+    {                                                                                                                  \
+        adam_all(piece, (struct adam_form){__VA_ARGS__});                                                              \
+    }
+ADAM_OF(adam_f32, false, false, false, false)
+ADAM_OF(adam_f32_half, false, true, false, false)
+ADAM_OF(adam_bf16, true, false, false, false)
+ADAM_OF(adam_bf16_half, true, true, false, false)
+ADAM_OF(adam_f32_short, false, false, true, false)
+ADAM_OF(adam_f32_half_short, false, true, true, false)
+ADAM_OF(adam_bf16_short, true, false, true, false)
+ADAM_OF(adam_bf16_half_short, true, true, true, false)
+ADAM_OF(adam_of_short, true, false, false, true)
+ADAM_OF(adam_of_short_short, true, false, true, true)
+
+static void adam(const struct ah_adam_piece *piece)
+{
+    static void (*const table[2][2][2])(const struct ah_adam_piece *piece) = {
+        {{adam_f32, adam_f32_half}, {adam_bf16, adam_bf16_half}},
+        {{adam_f32_short, adam_f32_half_short}, {adam_bf16_short, adam_bf16_half_short}}};
+    if (piece->master_dtype == AH_BF16)
+        (piece->moment_dtype == AH_BF16 ? adam_of_short_short : adam_of_short)(piece);
+    else
+        table[piece->moment_dtype == AH_BF16][piece->grad_dtype == AH_BF16][piece->half != NULL](piece);
+}
+
+/* ---- sum of squares ---------------------------------------------------------------------------------------------- */
 
 AH_INLINE double squares(const void *x, int64_t n, const bool bf16)
 {

@@ -213,18 +213,23 @@ static int cast_check(struct ah_regions *regions, enum side side, const struct a
 
 static int adam_check(struct ah_regions *regions, enum side side, const struct ah_task *task)
 {
-    int64_t count = task->as.adam.count, state_bytes = count * (int64_t)sizeof(float);
+    int64_t count = task->as.adam.count, state_bytes = count * ah__dtype_bytes(task->as.adam.master_dtype);
+    int64_t moment_bytes = count * ah__dtype_bytes(task->as.adam.moment_dtype);
     if (task->as.adam.decayed < 0 || task->as.adam.decayed > count)
         return ah__fail(AH_EINTERNAL, "adam: %lld of %lld elements decayed", (long long)task->as.adam.decayed,
                         (long long)count);
     AH_TRY(dtype_check("adam g", task->as.adam.grad_dtype));
+    AH_TRY(dtype_check("adam p", task->as.adam.master_dtype));
+    if (task->as.adam.master_dtype == AH_BF16 && (task->as.adam.grad_dtype != AH_BF16 || task->as.adam.half))
+        return ah__fail(AH_EINTERNAL, "adam: masters in BF16 take a gradient in BF16 and no copy");
+    AH_TRY(dtype_check("adam m", task->as.adam.moment_dtype));
     AH_TRY(span_check(regions, side, task->as.adam.p, state_bytes, "adam p", -1));
-    AH_TRY(span_check(regions, side, task->as.adam.m, state_bytes, "adam m", -1));
-    AH_TRY(span_check(regions, side, task->as.adam.v, state_bytes, "adam v", -1));
+    AH_TRY(span_check(regions, side, task->as.adam.m, moment_bytes, "adam m", -1));
+    AH_TRY(span_check(regions, side, task->as.adam.v, moment_bytes, "adam v", -1));
     if (task->as.adam.to_p) {
         AH_TRY(span_check(regions, side, task->as.adam.to_p, state_bytes, "adam to p", -1));
-        AH_TRY(span_check(regions, side, task->as.adam.to_m, state_bytes, "adam to m", -1));
-        AH_TRY(span_check(regions, side, task->as.adam.to_v, state_bytes, "adam to v", -1));
+        AH_TRY(span_check(regions, side, task->as.adam.to_m, moment_bytes, "adam to m", -1));
+        AH_TRY(span_check(regions, side, task->as.adam.to_v, moment_bytes, "adam to v", -1));
     }
     AH_TRY(span_check(regions, side, task->as.adam.g, count * ah__dtype_bytes(task->as.adam.grad_dtype), "adam g", -1));
     if (task->as.adam.scale)

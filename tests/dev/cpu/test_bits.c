@@ -124,7 +124,7 @@ static void adam_has_one_result(void **state)
     struct ah_task task = {.type = AH_TASK_ADAM,
                            .as.adam = {.count = NUMBERS,
                                        .decayed = 100001,
-                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 0.99F, 0.003F, 1.5F}}};
+                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 0.99F, 0.003F, 1.5F, 0}}};
     assert_one_hash("adam", run_adam, &task);
 }
 
@@ -163,8 +163,41 @@ static void half_precision_adam_has_one_result(void **state)
     struct ah_task task = {.type = AH_TASK_ADAM,
                            .as.adam = {.count = NUMBERS,
                                        .decayed = 100001,
-                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 0.99F, 0.003F, 1.5F}}};
+                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 0.99F, 0.003F, 1.5F, 0}}};
     assert_one_hash("adam in bf16", run_adam_half, &task);
+}
+
+/* Moments in bfloat16, rounded at random. */
+static uint64_t run_adam_short(struct ah_pool *pool, const void *context)
+{
+    struct ah_task task = *(const struct ah_task *)context;
+    float *memory = malloc(2 * NUMBERS * sizeof *memory);
+    uint16_t *moments = malloc(2 * NUMBERS * sizeof *moments);
+    assert_true(memory && moments);
+    numbers_fill(memory, 2 * NUMBERS, 5, false);
+    for (int i = 0; i < 2 * NUMBERS; i++)
+        moments[i] = (uint16_t)(ah__random_bits(9, (uint64_t)i) % 0x4000);
+    task.as.adam.p = memory;
+    task.as.adam.m = moments;
+    task.as.adam.v = moments + NUMBERS;
+    task.as.adam.g = memory + NUMBERS;
+    task.as.adam.moment_dtype = AH_BF16;
+    task.as.adam.first = 123;
+    for (int step = 0; step < 3; step++)
+        assert_ok(ah__host_adam(pool, &task));
+    uint64_t hash = ah__hash(moments, 2 * NUMBERS * sizeof *moments, ah__hash(memory, NUMBERS * sizeof *memory, 0));
+    free(memory), free(moments);
+    return hash;
+}
+
+static void short_moments_have_one_result(void **state)
+{
+    (void)state;
+    struct ah_task task = {.type = AH_TASK_ADAM,
+                           .as.adam = {.count = NUMBERS,
+                                       .decayed = 100001,
+                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 0.99F, 0.003F, 1.5F, 5}}};
+    assert_one_hash("adam with moments in bf16", run_adam_short, &task);
 }
 
 static uint64_t run_sqnorm(struct ah_pool *pool, const void *context)
@@ -245,6 +278,6 @@ static void widest_instruction_set_is_chosen(void **state)
 
 AH_TEST_SUITE("dev/cpu/bits", cmocka_unit_test(operators_have_one_result),
               cmocka_unit_test(operators_in_bf16_have_one_result), cmocka_unit_test(adam_has_one_result),
-              cmocka_unit_test(half_precision_adam_has_one_result),
+              cmocka_unit_test(half_precision_adam_has_one_result), cmocka_unit_test(short_moments_have_one_result),
               cmocka_unit_test(sum_of_bf16_squares_has_one_result), cmocka_unit_test(sum_of_squares_has_one_result),
               cmocka_unit_test(denormal_inputs_have_one_result), cmocka_unit_test(widest_instruction_set_is_chosen))

@@ -92,7 +92,7 @@ static void fill(const struct rig *rig, uint64_t seed, bool odd)
 struct adam_case {
     int64_t count, decayed;
     int skew; /* elements by which everything is off a vector's alignment */
-    bool bf16, half, apart, odd;
+    bool bf16, half, apart, odd, short_moments, short_master;
     float scale; /* 0: none is given */
 };
 
@@ -104,6 +104,9 @@ static void adam_check(const struct rig *rig, const struct adam_case *c, uint64_
     fill(rig, seed, c->odd);
     for (int i = 0; i < ROOM && c->odd; i++) /* second moments are squares */
         at[2 * ROOM + i] = fabsf(at[2 * ROOM + i]);
+    uint16_t *halves = (uint16_t *)(void *)(at + ROOM);
+    for (int i = 0; i < 4 * ROOM && c->short_moments; i++)
+        halves[i] = 0x3000 + (uint16_t)ah__random_bits(seed, (uint64_t)i) % 0x1000;
     task.as.adam.p = at;
     task.as.adam.m = at + ROOM;
     task.as.adam.v = at + 2 * ROOM;
@@ -117,7 +120,10 @@ static void adam_check(const struct rig *rig, const struct adam_case *c, uint64_
     task.as.adam.grad_dtype = c->bf16 ? AH_BF16 : AH_F32;
     task.as.adam.count = c->count;
     task.as.adam.decayed = c->decayed;
-    task.as.adam.adam = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, .9999F, 1e-3F, 1.7F};
+    task.as.adam.adam = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, .9999F, 1e-3F, 1.7F, 99};
+    task.as.adam.first = 12345;
+    task.as.adam.master_dtype = c->short_master ? AH_BF16 : AH_F32;
+    task.as.adam.moment_dtype = c->short_moments ? AH_BF16 : AH_F32;
     if (c->scale != 0) {
         rig->host[6 * ROOM] = c->scale;
         task.as.adam.scale = rig->host + 6 * ROOM;
@@ -143,6 +149,7 @@ static void adam_is_the_hosts(void **state)
     for (int n = 0; n <= 40; n += step) {
         uint64_t seed = (uint64_t)n + 100;
         struct adam_case c = {.count = n, .decayed = n / 2, .bf16 = n % 2, .half = n % 3 != 0, .odd = n % 4 == 1};
+        c.short_moments = n % 8 > 4; /* not odd: their bits are other numbers, negative ones among the squares */
         adam_check(&rig, &c, seed);
         c.skew = 1 + n % 3;
         c.scale = .37F;
@@ -156,6 +163,12 @@ static void adam_is_the_hosts(void **state)
         {.count = 4099, .half = true, .scale = NAN},
         {.count = 4097, .skew = 2, .bf16 = true, .half = true, .scale = NAN},
         {.count = 1000, .scale = NAN},
+        {.count = 5001, .decayed = 999, .short_moments = true, .scale = .5F},
+        {.count = 70001, .bf16 = true, .half = true, .short_moments = true, .apart = true},
+        {.count = 4099, .skew = 1, .bf16 = true, .half = true, .short_moments = true, .scale = NAN},
+        {.count = 5001, .decayed = 999, .bf16 = true, .short_moments = true, .short_master = true, .scale = .5F},
+        {.count = 4098, .skew = 3, .bf16 = true, .short_master = true, .apart = true},
+        {.count = 4099, .bf16 = true, .short_moments = true, .short_master = true, .scale = NAN},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++)
         adam_check(&rig, &cases[i], 1000 + i);

@@ -1,6 +1,7 @@
 /* Adam against its definition in double, the sum of squares, and the accuracy of the exponential under them all. */
 #include "dev/cpu/cases.h"
 #include "dev/cpu/kernels.h"
+#include "dev/draw.h"
 
 #include <math.h>
 
@@ -177,6 +178,126 @@ static void half_precision_is_rounding_at_the_ends(void **state)
     pool_end(&p);
 }
 
+/* ---- moments in bf16 --------------------------------------------------------------------------------------------- */
+
+struct short_state {
+    float p[COUNT], g[COUNT];
+    uint16_t m[COUNT], v[COUNT];
+};
+
+static void short_state_fill(struct short_state *s)
+{
+    for (int i = 0; i < COUNT; i++) {
+        s->p[i] = (float)ah__random_normal(21, (uint64_t)i);
+        s->g[i] = (float)ah__random_normal(22, (uint64_t)i);
+        s->m[i] = nearest_bf16((float)ah__random_normal(23, (uint64_t)i));
+        s->v[i] = nearest_bf16((float)fabs(ah__random_normal(24, (uint64_t)i)));
+    }
+}
+
+/* Elements [from, to) of the states as a task of their own. */
+static struct ah_task short_task(struct short_state *s, const struct ah_adam *adam, int from, int to)
+{
+    struct ah_task task = {.type = AH_TASK_ADAM};
+    task.as.adam.p = s->p + from;
+    task.as.adam.m = s->m + from;
+    task.as.adam.v = s->v + from;
+    task.as.adam.g = s->g + from;
+    task.as.adam.moment_dtype = AH_BF16;
+    task.as.adam.count = to - from;
+    task.as.adam.first = 1000 + from;
+    task.as.adam.adam = *adam;
+    return task;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* The rule of dev.h element by element; where pieces begin and end changes no bit. */
+static void short_moments_are_rounded_as_written(void **state)
+{
+    (void)state;
+    static struct short_state whole, parts, want;
+    static struct state unused;
+    struct test_pool p = pool_begin(2);
+    struct ah_adam a = step_task(&unused, 3, 0.01, 0.1).as.adam.adam;
+    a.draw = 77;
+    short_state_fill(&whole);
+    parts = want = whole;
+    for (int i = 0; i < COUNT; i++) {
+        float m = fmaf(a.beta1, widened(want.m[i]), a.one_minus_beta1 * want.g[i]);
+        float v = fmaf(a.beta2, widened(want.v[i]), a.one_minus_beta2 * want.g[i] * want.g[i]);
+        uint32_t random = ah__draw(77, 1000 + (uint32_t)i);
+        want.p[i] = fmaf(-a.step_size, m / (sqrtf(v) * a.inv_sqrt_bias2 + a.eps), want.p[i]);
+        want.m[i] = (uint16_t)((bits_of(m) + (random & 0xffff)) >> 16);
+        want.v[i] = (uint16_t)((bits_of(v) + (random >> 16)) >> 16);
+    }
+    struct ah_task task = short_task(&whole, &a, 0, COUNT);
+    assert_ok(ah__host_adam(p.pool, &task));
+    assert_memory_equal(&whole, &want, sizeof whole);
+    const int cuts[] = {0, 1, 18, 500, COUNT};
+    for (size_t i = 0; i + 1 < AH_LENGTH(cuts); i++) {
+        task = short_task(&parts, &a, cuts[i], cuts[i + 1]);
+        assert_ok(ah__host_adam(p.pool, &task));
+    }
+    assert_memory_equal(&parts, &want, sizeof parts);
+    pool_end(&p);
+}
+
+/* Masters in bf16: the same update of what they stand for, rounded by bits of their own. */
+static void short_masters_are_rounded_as_written(void **state)
+{
+    (void)state;
+    static struct short_state wide;
+    static struct state unused;
+    static uint16_t p[COUNT], g[COUNT], m[COUNT], v[COUNT], want[COUNT];
+    struct test_pool pool = pool_begin(2);
+    struct ah_adam a = step_task(&unused, 3, 0.01, 0.1).as.adam.adam;
+    a.draw = 77;
+    short_state_fill(&wide);
+    memcpy(m, wide.m, sizeof m);
+    memcpy(v, wide.v, sizeof v);
+    for (int i = 0; i < COUNT; i++) {
+        wide.p[i] = widened(p[i] = nearest_bf16(wide.p[i]));
+        wide.g[i] = widened(g[i] = nearest_bf16(wide.g[i]));
+    }
+    struct ah_task of_wide = short_task(&wide, &a, 0, COUNT), of_short = of_wide;
+    of_short.as.adam.p = p;
+    of_short.as.adam.m = m;
+    of_short.as.adam.v = v;
+    of_short.as.adam.g = g;
+    of_short.as.adam.grad_dtype = of_short.as.adam.master_dtype = AH_BF16;
+    assert_ok(ah__host_adam(pool.pool, &of_wide));
+    assert_ok(ah__host_adam(pool.pool, &of_short));
+    for (int i = 0; i < COUNT; i++)
+        want[i] = (uint16_t)((bits_of(wide.p[i]) + (ah__draw(~77U, 1000 + (uint32_t)i) & 0xffff)) >> 16);
+    assert_memory_equal(p, want, sizeof p);
+    assert_memory_equal(m, wide.m, sizeof m);
+    assert_memory_equal(v, wide.v, sizeof v);
+    pool_end(&pool);
+}
+
+/* A value that lies between two of bf16 is rounded up as often as it lies high: its mean stays. */
+static void random_rounding_keeps_the_mean(void **state)
+{
+    (void)state;
+    enum { DRAWS = 100000 };
+    const float values[] = {1.001F, -1.001F, 3.14159F, 1e-30F, 1.0F, 0.0F};
+    for (size_t i = 0; i < AH_LENGTH(values); i++)
+        for (int shift = 0; shift <= 16; shift += 16) {
+            double sum = 0, gap = fabs((double)values[i]) / 128;
+            for (uint32_t j = 0; j < DRAWS; j++)
+                sum += (double)widened(ah__bf16_drawn(bits_of(values[i]), ah__draw(5, j) >> shift & 0xffff));
+            /* Five standard errors of a coin between two neighbours. */
+            assert_true(fabs(sum / DRAWS - (double)values[i]) <= 5 * gap / 2 / sqrt(DRAWS));
+        }
+    assert_int_equal(ah__bf16_drawn(0x7f800000, 0xffff), 0x7f80);
+}
+
 /* The scale is read when the task runs, and a scale of one is as good as none, for denormals and infinities too. */
 static void a_scale_of_one_is_none(void **state)
 {
@@ -227,8 +348,11 @@ static void other_dtypes_are_refused(void **state)
                    norm = {.as.sqnorm = {.g = s.g, .dtype = AH_F16, .count = 1, .out = &sum}},
                    cast = {.as.cast = {.to = s.p, .from = s.g, .to_dtype = AH_I32, .count = 1}};
     adam.as.adam.grad_dtype = AH_F16;
-    assert_fails(ah__host_adam(p.pool, &adam), AH_EDEVICE, "gradient is F16, expected F32 or BF16");
-    assert_fails(ah__host_sqnorm(p.pool, &norm), AH_EDEVICE, "gradient is F16, expected F32 or BF16");
+    assert_fails(ah__host_adam(p.pool, &adam), AH_EDEVICE, "gradient in F16, expected F32 or BF16");
+    adam.as.adam.grad_dtype = AH_F32;
+    adam.as.adam.moment_dtype = AH_F16;
+    assert_fails(ah__host_adam(p.pool, &adam), AH_EDEVICE, "moments in F16, expected F32 or BF16");
+    assert_fails(ah__host_sqnorm(p.pool, &norm), AH_EDEVICE, "gradient in F16, expected F32 or BF16");
     assert_fails(ah__host_cast(p.pool, &cast), AH_EDEVICE, "output is I32, expected F32 or BF16");
     pool_end(&p);
 }
@@ -258,6 +382,8 @@ static void exponential_is_accurate(void **state)
 
 AH_TEST_SUITE("dev/host/adam", cmocka_unit_test(adam_matches_definition), cmocka_unit_test(adam_rounds_as_written),
               cmocka_unit_test(half_precision_is_rounding_at_the_ends), cmocka_unit_test(a_scale_of_one_is_none),
+              cmocka_unit_test(short_moments_are_rounded_as_written),
+              cmocka_unit_test(short_masters_are_rounded_as_written), cmocka_unit_test(random_rounding_keeps_the_mean),
               cmocka_unit_test(sum_of_squares_is_exact_enough_and_shows_nan),
               cmocka_unit_test(sum_of_squares_reads_bf16), cmocka_unit_test(other_dtypes_are_refused),
               cmocka_unit_test(exponential_is_accurate))

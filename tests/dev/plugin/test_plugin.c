@@ -128,7 +128,7 @@ static void step(struct ah_dev *dev, const struct ah_prepared *prepared, float *
     work.task[0].as.adam.v = host + 2 * W;
     work.task[0].as.adam.g = host + 3 * W;
     work.task[0].as.adam.count = W;
-    work.task[0].as.adam.adam = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1, 1e-2F, 1.5F};
+    work.task[0].as.adam.adam = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1, 1e-2F, 1.5F, 0};
     assert_ok(ah__dev_run(dev, &work, NULL));
     copy(dev, AH_LANE_H2D, device + STATES, host, W * 4);
 }

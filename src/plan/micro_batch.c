@@ -73,7 +73,7 @@ static int profile_blank(struct ah_profile *profile, const struct ah_partition *
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
             profile->costs.lanes.slowdown[a][b] = 1;
-    return ah__workspace_bytes(&profile->workspace_bytes, partition, dev);
+    return dev ? ah__workspace_bytes(&profile->workspace_bytes, partition, dev) : AH_OK;
 }
 
 /* Whether a plan for the partition is within the budget; nothing is timed. */
@@ -112,6 +112,24 @@ int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *opt
         if (options->batch % smaller == 0)
             AH_TRY(size_fits(&fits, options, smaller));
     *out = fits ? smaller + 1 : 0;
+    return AH_OK;
+}
+
+int ah_states_advise(bool *found, struct ah_step_options *out, const struct ah_micro_batch_options *options,
+                     int64_t size)
+{
+    const enum ah_dtype compute = options->compute;
+    const struct {
+        enum ah_dtype master, moments;
+    } less[] = {{options->step.master, AH_BF16}, {compute == AH_BF16 ? AH_BF16 : AH_F32, AH_BF16}};
+    *found = false;
+    for (size_t i = 0; i < AH_LENGTH(less) && !*found; i++) {
+        struct ah_micro_batch_options other = *options;
+        other.step.master = less[i].master;
+        other.step.moments = less[i].moments;
+        AH_TRY(size_fits(found, &other, size));
+        *out = other.step;
+    }
     return AH_OK;
 }
 

@@ -104,16 +104,22 @@ static int choose_micro_batch(struct ah_session *session)
     return AH_OK;
 }
 
-/* After a refused budget: its message, and a size of micro-batches that would do. */
+/* After a refused budget: its message, and a size of micro-batches or types of optimizer states that would do. */
 static int advise(const struct ah_session *session)
 {
     const struct ah_micro_batch_options options = micro_batch_options(session);
+    struct ah_step_options step;
     char refusal[512], advice[80] = "";
     int64_t smaller;
+    bool found;
     snprintf(refusal, sizeof refusal, "%s", ah_error());
     AH_TRY(ah_micro_batch_advise(&smaller, &options, session->info.micro_batch));
+    AH_TRY(ah_states_advise(&found, &step, &options, session->info.micro_batch));
     if (smaller)
         snprintf(advice, sizeof advice, "; micro-batches of %" PRId64 " would do within this budget", smaller);
+    else if (found)
+        snprintf(advice, sizeof advice, "; %s in bf16 would do within this budget",
+                 step.master == options.step.master ? "moments" : "masters and moments");
     return ah__fail(AH_EBUDGET, "%s%s", refusal, advice);
 }
 
@@ -123,7 +129,7 @@ static int make_plan(struct ah_session *session)
                                              .effort = session->options.effort};
     int status = ah__plan_make(&session->plan, session->options.plan, session->partition, session->profile,
                                &session->info.budget, session->options.policy, &search);
-    if (status != AH_EBUDGET || !session->dev || session->options.fixed_micro_batch)
+    if (status != AH_EBUDGET || !(session->dev || session->hardware) || session->options.fixed_micro_batch)
         return status;
     return advise(session);
 }

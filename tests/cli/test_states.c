@@ -1,0 +1,31 @@
+/* Types of optimizer states on the command line: what they need, and that a refusal names those that would do. */
+#include "cli/program.h"
+
+static void a_refusal_names_types_that_would_do(void **state)
+{
+    (void)state;
+    const char *small = "plan --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --batch 1 "
+                        "--seq 256 --host-memory 900MiB --device-memory %s";
+    const char *root = ah_test_source();
+    run(small, root, root, "700MiB");
+    assert_refused("; moments in bf16 would do within this budget");
+    run(small, root, root, "700MiB --moments bf16");
+    assert_ran(0);
+    run(small, root, root, "500MiB --moments bf16");
+    assert_refused("; masters and moments in bf16 would do within this budget");
+    run(small, root, root, "500MiB --master bf16 --moments bf16");
+    assert_ran(0);
+}
+
+static void types_are_checked(void **state)
+{
+    (void)state;
+    const char *root = ah_test_source();
+    run("plan --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --master bf16 --dtype fp32",
+        root, root);
+    assert_refused("master: found bf16 with dtype fp32, expected fp32");
+    run("plan --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --moments int8", root, root);
+    assert_refused("moments: ");
+}
+
+AH_TEST_SUITE("cli/states", cmocka_unit_test(a_refusal_names_types_that_would_do), cmocka_unit_test(types_are_checked))

@@ -6,6 +6,7 @@
 #include "io/folder.h"
 #include "io/gguf.h"
 #include "io/model_chat.h"
+#include "io/model_path.h"
 #include "io/model_tokenizer.h"
 #include "sched/sched.h"
 #include "train/weights.h"
@@ -39,6 +40,7 @@ const char *ah__inference_folder(const struct ah_inference *inference, const cha
 
 int ah__inference_open(struct ah_inference *inference, const char *path)
 {
+    AH_TRY(ah__model_path_check(path));
     AH_TRY(find(inference, path));
     const char *folder = ah__inference_folder(inference, path);
     AH_TRY(ah_model_load(&inference->model, folder));

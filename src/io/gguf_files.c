@@ -101,7 +101,7 @@ static int ids_read(struct ah_token_tables *tables, const struct ah_gguf *file)
 /* Where a file does not say it, its kind of tokenizer does. */
 static int kind_read(struct ah_token_tables *tables, const struct ah_gguf *file)
 {
-    const char *model = NULL, *pre = "default";
+    const char *model = NULL, *pre = NULL;
     AH_TRY(ah__gguf_text(&model, file, KEY("model")));
     AH_TRY(ah__gguf_text(&pre, file, KEY("pre")));
     tables->prefix = tables->add_bos = model && strcmp(model, "llama") == 0;
@@ -112,12 +112,12 @@ static int kind_read(struct ah_token_tables *tables, const struct ah_gguf *file)
         return ah__fail(AH_EINPUT, "%s: key '" KEY("model") "': found %s%.40s%s, expected 'gpt2' or 'llama'",
                         ah__gguf_path(file), model ? "'" : "nothing", model ? model : "", model ? "'" : "");
     tables->pre = pre;
-    if (ah__token_tables_pre(&tables->add_bos, pre))
+    if (pre && ah__token_tables_pre(&tables->add_bos, pre))
         return AH_OK;
     return ah__fail(AH_EINPUT,
-                    "%s: key '" KEY("pre") "': found '%.40s', which is not known here; expected gpt-2, llama-bpe, "
-                                           "qwen2, smollm or another of docs/tokenizers.md",
-                    ah__gguf_path(file), pre);
+                    "%s: key '" KEY("pre") "': found %s%.40s%s, expected how its text is split: gpt-2, llama-bpe, "
+                                           "qwen2, smollm or another of docs/tokenizers.md; newer conversions have it",
+                    ah__gguf_path(file), pre ? "'" : "nothing", pre ? pre : "", pre ? "'" : "");
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "graph/graph.h"
+#include "io/model_path.h"
 #include "model/family.h"
 #include "model/gguf.h"
 #include "model/keys.h"
@@ -172,6 +173,7 @@ int ah_model_load(struct ah_model **out, const char *path)
     char *file, *text;
     size_t length;
     bool folder;
+    AH_TRY(ah__model_path_check(path));
     AH_TRY(is_folder(&folder, path));
     if (ah__gguf_is(path))
         return gguf_load(out, path);

@@ -26,11 +26,18 @@ static const struct split {
     const char *pre, *pre_tokenizer;
     bool nfc, ignore_merges, add_bos;
 } splits[] = {
-    {"gpt-2", GPT2_SPLIT, false, false, false},          {"phi-2", GPT2_SPLIT, false, false, false},
-    {"olmo", GPT2_SPLIT, false, false, false},           {"llama-bpe", WORDS_SPLIT("{1,3}"), false, true, true},
-    {"llama3", WORDS_SPLIT("{1,3}"), false, true, true}, {"llama-v3", WORDS_SPLIT("{1,3}"), false, true, true},
-    {"qwen2", WORDS_SPLIT(""), true, false, false},      {"smollm", DIGITS_SPLIT, false, false, false},
-    {"starcoder", DIGITS_SPLIT, false, false, false},    {"refact", DIGITS_SPLIT, false, false, false},
+    {"gpt-2", GPT2_SPLIT, false, false, false},
+    {"phi-2", GPT2_SPLIT, false, false, false},
+    {"olmo", GPT2_SPLIT, false, false, false},
+    {"llama-bpe", WORDS_SPLIT("{1,3}"), false, true, true},
+    {"llama3", WORDS_SPLIT("{1,3}"), false, true, true},
+    {"llama-v3", WORDS_SPLIT("{1,3}"), false, true, true},
+    {"qwen2", WORDS_SPLIT(""), true, false, false},
+    {"smollm", DIGITS_SPLIT, false, false, false},
+    {"starcoder", DIGITS_SPLIT, false, false, false},
+    {"refact", DIGITS_SPLIT, false, false, false},
+    {"mpt", GPT2_SPLIT, false, false, false},
+    {"codeshell", DIGITS_SPLIT, false, false, false},
 };
 
 static const struct split *split_find(const char *pre)

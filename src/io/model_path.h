@@ -1,0 +1,11 @@
+/* What people give as a model and what is none: names of the hub, files of weights, pointers of Git LFS. Takes a path,
+ * gives the line that says what it is and what to do. */
+#ifndef AH_IO_MODEL_PATH_H
+#define AH_IO_MODEL_PATH_H
+
+#include "base/status.h"
+
+/* AH_EINPUT for what is known to be no model; AH_OK for everything else, missing files too. AH_ENOMEM. */
+int ah__model_path_check(const char *path);
+
+#endif

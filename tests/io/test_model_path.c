@@ -1,0 +1,65 @@
+/* What is no model, and the line that says what it is. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "io/model_path.h"
+#include "test.h"
+
+enum { PATH_SIZE = 400 };
+
+static char folder[PATH_SIZE / 2]; /* of the test at hand */
+
+static const char *file_of(const char *name, const char *text)
+{
+    static char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(ah__file_write(path, text, strlen(text)));
+    return path;
+}
+
+static void names_of_the_hub(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "models/none.json", "./owner/name", "/owner/name", "a/b/c", "name", "a/", "../b",
+        "owner/name.gguf",  "own er/name"};
+    assert_fails(ah__model_path_check("Nobody/SomeModel-1.5B"), AH_EINPUT,
+                 "found no such folder; if it is a model of the Hugging Face hub, 'hf download Nobody/SomeModel-1.5B "
+                 "--local-dir SomeModel-1.5B' fetches it, and then --model SomeModel-1.5B reads it");
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_ok(ah__model_path_check(others[i]));
+}
+
+static void files_of_weights(void **state)
+{
+    (void)state;
+    char expected[PATH_SIZE + 32];
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    assert_fails(ah__model_path_check(file_of("model.safetensors", "x")), AH_EINPUT,
+                 "found a file of weights without a config.json beside it, expected a folder with both");
+    file_of("config.json", "{}");
+    snprintf(expected, sizeof expected, "with its config.json: --model %s", folder);
+    assert_fails(ah__model_path_check(file_of("model.safetensors", "x")), AH_EINPUT, expected);
+    assert_fails(ah__model_path_check(file_of("pytorch_model.bin", "x")), AH_EINPUT, expected);
+    assert_ok(ah__model_path_check(folder));
+}
+
+static void pointers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.model"};
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char expected[100];
+        snprintf(expected, sizeof expected, "/%s: found a Git LFS pointer, expected the file", names[i]);
+        file_of(names[i], "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n");
+        assert_fails(ah__model_path_check(folder), AH_EINPUT, expected);
+        file_of(names[i], "{}");
+        assert_ok(ah__model_path_check(folder));
+    }
+}
+
+AH_TEST_SUITE("io/model_path", cmocka_unit_test(names_of_the_hub), cmocka_unit_test(files_of_weights),
+              cmocka_unit_test(pointers))

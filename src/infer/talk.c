@@ -63,7 +63,8 @@ static int open_all(struct ah_talk *talk)
     AH_TRY(ah__inference_open(&talk->from, options->model_dir));
     AH_TRY(ah__inference_chat(&talk->chat, &talk->from, options));
     AH_TRY(sampler_open(talk));
-    int64_t most = talk->from.longest_seq, usual = most < CONTEXT_MOST ? most : CONTEXT_MOST;
+    /* A model that was tuned on short conversations still knows the positions that it came with. */
+    int64_t most = ah_model_get(talk->from.model)->max_seq, usual = most < CONTEXT_MOST ? most : CONTEXT_MOST;
     if (wanted > most)
         return ah__fail(AH_EINPUT, "context_tokens: found %" PRId64 ", expected at most the model's %" PRId64, wanted,
                         most);

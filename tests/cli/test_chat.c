@@ -70,7 +70,7 @@ static void trains_and_talks(void **state)
     assert_ran(2);
     assert_says(ran.err, "--chat-template: found it without --chat");
     put("lines", "x\n\nx");
-    run("chat --model %s/chat --temperature 0 --tokens 1 --threads 1 < %s/lines", at, at);
+    run("chat --model %s/chat --context 12 --temperature 0 --tokens 1 --threads 1 < %s/lines", at, at);
     assert_ran(2);
     assert_string_equal(ran.out, "y\n");
     assert_says(ran.err, "the conversation: found 14 tokens, expected 1 to 11");

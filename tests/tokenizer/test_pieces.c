@@ -187,6 +187,25 @@ static void unknown_text_is_told(void **state)
     ah__tokenizer_close(tokenizer);
 }
 
+/* Unused pieces are put together on the way to others, and taken apart where they are left. */
+static void unused_pieces_are_taken_apart(void **state)
+{
+    (void)state;
+    struct ah_buf model = {0};
+    const struct ah_tokenizer *tokenizer;
+    pieces_put(&model);
+    piece_put(&model, "ba", -1.5F, UNUSED);
+    piece_put(&model, "baab", -1.25F, NORMAL);
+    piece_put(&model, "aba", -3.5F, UNUSED);
+    trainer_put(&model, BPE);
+    assert_ok(ah__tokenizer_open(&tokenizer, folder_of(&model)));
+    assert_ids(tokenizer, "baab", false, 3, 10);
+    assert_ids(tokenizer, "ba", false, 3, 5, 4);
+    assert_ids(tokenizer, "xaba", false, 3, 0, 4, 5, 4);
+    ah__tokenizer_close(tokenizer);
+    ah__buf_free(&model);
+}
+
 /* A folder with both files is read as ever. */
 static void tokenizer_json_wins(void **state)
 {
@@ -300,5 +319,6 @@ AH_TEST_SUITE("tokenizer/pieces", cmocka_unit_test(special_pieces_are_found),
               cmocka_unit_test(text_begins_and_ends_as_the_model_says),
               cmocka_unit_test(config_says_what_stands_around), cmocka_unit_test(added_tokens_are_found),
               cmocka_unit_test(unknown_text_is_told), cmocka_unit_test(tokenizer_json_wins),
-              cmocka_unit_test(models_are_refused), cmocka_unit_test(other_files_are_refused),
-              cmocka_unit_test(classes_are_refused), cmocka_unit_test(cut_models_are_survived))
+              cmocka_unit_test(unused_pieces_are_taken_apart), cmocka_unit_test(models_are_refused),
+              cmocka_unit_test(other_files_are_refused), cmocka_unit_test(classes_are_refused),
+              cmocka_unit_test(cut_models_are_survived))

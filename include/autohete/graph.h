@@ -95,6 +95,8 @@ struct ah_rotary_options {
     float factor;    /* wavelengths are multiplied by it; 0: by nothing */
     float low, high; /* with high above 0 those waves only that fit `original` positions less than `high` times, and */
     int original;    /* in full only where less than `low` times (Llama 3's scaling) */
+    bool ramp;       /* or, with `low` and `high` counting pairs, those from `low` on, in full from `high` on (YaRN) */
+    float magnitude; /* what rotates is multiplied by it; 0: by nothing */
 };
 /* Rotates the pairs (i, i + dims / 2) of the first `dims` channels of each head of x [B, T, C] by the angle
  * t * theta^(-2 i / dims) at position t; dims 0: all channels; -1: none, where other blocks' rotate. In place on x.

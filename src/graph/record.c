@@ -366,6 +366,8 @@ struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int
                            .low = options->low,
                            .high = options->high,
                            .original = options->original,
+                           .ramp = options->ramp,
+                           .magnitude = options->magnitude,
                            .by_head = options->by_head};
     return record(graph, AH_OP_ROTARY, attr, ah__values(x.id, graph->decodes ? positions_of(graph) : -1));
 }

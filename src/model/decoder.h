@@ -68,6 +68,8 @@ int ah__decoder_add_layers(cJSON *tree, const struct ah_decoder *decoder);
  * all stays. */
 int ah__decoder_parse_types(struct ah_decoder *decoder, const struct ah_json *json);
 int ah__decoder_add_types(cJSON *tree, const struct ah_decoder *decoder);
+/* sliding_window of the other kind, null where it has none: missing would be 4096. */
+int ah__decoder_add_window(cJSON *tree, const struct ah_decoder *decoder);
 /* Blocks are numbered from 0. */
 bool ah__decoder_is_other(const struct ah_decoder *decoder, int64_t block);
 void ah__decoder_set_other(struct ah_decoder *decoder, int64_t block, bool other);

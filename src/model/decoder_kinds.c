@@ -99,6 +99,15 @@ int ah__decoder_add_types(cJSON *tree, const struct ah_decoder *decoder)
     return added ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
 }
 
+int ah__decoder_add_window(cJSON *tree, const struct ah_decoder *decoder)
+{
+    if (decoder->kind[1].window > 0)
+        return ah__json_add_int(tree, "sliding_window", decoder->kind[1].window);
+    return cJSON_AddNullToObject(tree, "sliding_window")
+               ? AH_OK
+               : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+}
+
 int ah__decoder_add_layers(cJSON *tree, const struct ah_decoder *decoder)
 {
     bool mixed = ah__decoder_others(decoder) > 0;

@@ -57,10 +57,7 @@ static int fill(cJSON *tree, const void *config)
     AH_TRY(ah__config_add_no_pad(tree));
     AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
     AH_TRY(ah__json_add_double(tree, "query_pre_attn_scalar", scalar));
-    if (decoder->kind[1].window > 0)
-        AH_TRY(ah__json_add_int(tree, "sliding_window", decoder->kind[1].window));
-    else if (!cJSON_AddNullToObject(tree, "sliding_window")) /* missing would be 4096 */
-        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    AH_TRY(ah__decoder_add_window(tree, decoder));
     return ah__decoder_add_types(tree, decoder);
 }
 

@@ -1,15 +1,13 @@
 #include "model/rope.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "model/config.h"
 
-static int parse_scaling(struct ah_rope *rope, const struct ah_json *json, bool llama3, int64_t positions)
+static int parse_llama3(struct ah_rope *rope, const struct ah_json *json, int64_t positions)
 {
-    rope->factor = 1;
     AH_TRY(ah__json_double(&rope->factor, json, "factor", 1e-3, 1e6));
-    if (!llama3)
-        return AH_OK;
     AH_TRY(ah__json_double(&rope->low, json, "low_freq_factor", 1e-6, 1e6));
     AH_TRY(ah__json_double(&rope->high, json, "high_freq_factor", 1e-6, 1e6));
     rope->original = positions;
@@ -20,19 +18,59 @@ static int parse_scaling(struct ah_rope *rope, const struct ah_json *json, bool 
     return AH_OK;
 }
 
+/* By how much queries and keys grow where positions are stretched. */
+static double growth(double factor, double times)
+{
+    return factor > 1 ? 0.1 * times * log(factor) + 1 : 1;
+}
+
+/* attention_factor, or what transformers makes of the others where it is missing. */
+static int parse_magnitude(struct ah_rope *rope, const struct ah_json *json)
+{
+    double times = 0, all = 0;
+    AH_TRY(ah__config_double(&times, json, "mscale", 0, 1e3));
+    AH_TRY(ah__config_double(&all, json, "mscale_all_dim", 0, 1e3));
+    rope->magnitude = growth(rope->factor, 1);
+    if (times > 0 && all > 0)
+        rope->magnitude = growth(rope->factor, times) / growth(rope->factor, all);
+    return ah__config_double(&rope->magnitude, json, "attention_factor", 1e-6, 1e6);
+}
+
+static int parse_yarn(struct ah_rope *rope, const struct ah_json *json, int64_t positions)
+{
+    rope->original = positions;
+    rope->low = 1;
+    rope->high = 32;
+    rope->whole = true;
+    AH_TRY(ah__config_int(&rope->original, json, "original_max_position_embeddings", 1, 1 << 24));
+    rope->factor = (double)positions / (double)rope->original;
+    AH_TRY(ah__config_double(&rope->factor, json, "factor", 1, 1e6));
+    AH_TRY(ah__config_double(&rope->low, json, "beta_slow", 1e-6, 1e6));
+    AH_TRY(ah__config_double(&rope->high, json, "beta_fast", 1e-6, 1e6));
+    AH_TRY(ah__config_bool(&rope->whole, json, "truncate"));
+    if (rope->low >= rope->high)
+        return ah__fail(AH_EINPUT, "%s: key '%s.beta_slow': found %g, expected less than beta_fast %g", json->path,
+                        json->where, rope->low, rope->high);
+    return parse_magnitude(rope, json);
+}
+
 /* An object with what is said of the rotation; `type` is its older name for rope_type. */
 static int parse_object(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
                         int64_t positions)
 {
-    static const char *const types[] = {"default", "linear", "llama3", NULL};
+    static const char *const types[] = {"default", "linear", "dynamic", "llama3", "yarn", NULL};
     const char *type = "default", *type_key = ah__json_has(json, "rope_type") ? "rope_type" : "type";
     if (ah__json_has(json, type_key))
         AH_TRY(ah__config_word(&type, json, type_key, types));
     AH_TRY(ah__config_double(&rope->theta, json, "rope_theta", 1e-3, 1e12));
     AH_TRY(ah__config_double(&rope->part, json, "partial_rotary_factor", keys->part ? 0 : 1, 1));
-    if (strcmp(type, "default") == 0)
-        return AH_OK;
-    return parse_scaling(rope, json, strcmp(type, "llama3") == 0, positions);
+    if (strcmp(type, "linear") == 0)
+        return ah__json_double(&rope->factor, json, "factor", 1e-3, 1e6);
+    if (strcmp(type, "dynamic") == 0)
+        return ah__json_double(&rope->dynamic, json, "factor", 1e-3, 1e6);
+    if (strcmp(type, "llama3") == 0)
+        return parse_llama3(rope, json, positions);
+    return strcmp(type, "yarn") == 0 ? parse_yarn(rope, json, positions) : AH_OK;
 }
 
 int ah__rope_parse(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys, int64_t positions)
@@ -67,11 +105,24 @@ int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_jso
                     json->path, keys->part ? keys->part : "head_dim", (long long)*dims, (long long)size);
 }
 
+static int add_yarn(cJSON *object, const struct ah_rope *rope)
+{
+    AH_TRY(ah__json_add_double(object, "beta_slow", rope->low));
+    AH_TRY(ah__json_add_double(object, "beta_fast", rope->high));
+    AH_TRY(ah__json_add_double(object, "attention_factor", rope->magnitude));
+    AH_TRY(ah__json_add_bool(object, "truncate", rope->whole));
+    return ah__json_add_int(object, "original_max_position_embeddings", rope->original);
+}
+
 static int add_scaling(cJSON *tree, const struct ah_rope *rope)
 {
     cJSON *object = cJSON_AddObjectToObject(tree, "rope_scaling");
-    AH_TRY(ah__json_add_string(object, "rope_type", rope->high > 0 ? "llama3" : "linear"));
-    AH_TRY(ah__json_add_double(object, "factor", rope->factor));
+    bool yarn = rope->magnitude > 0;
+    const char *type = yarn ? "yarn" : rope->dynamic > 0 ? "dynamic" : rope->high > 0 ? "llama3" : "linear";
+    AH_TRY(ah__json_add_string(object, "rope_type", type));
+    AH_TRY(ah__json_add_double(object, "factor", rope->dynamic > 0 ? rope->dynamic : rope->factor));
+    if (yarn)
+        return add_yarn(object, rope);
     if (!(rope->high > 0))
         return AH_OK;
     AH_TRY(ah__json_add_double(object, "low_freq_factor", rope->low));
@@ -85,7 +136,26 @@ int ah__rope_add(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_k
     AH_TRY(ah__json_add_double(tree, keys->theta, rope->theta));
     if (keys->part)
         AH_TRY(ah__json_add_double(tree, keys->part, rope->part));
-    return rope->factor > 0 ? add_scaling(tree, rope) : AH_OK;
+    return rope->factor > 0 || rope->dynamic > 0 ? add_scaling(tree, rope) : AH_OK;
+}
+
+/* The pair of `dims` / 2 whose wave fits the original positions `times` times. */
+static double pair_of(const struct ah_rope *rope, double dims, double times)
+{
+    const double two_pi = 6.283185307179586476925;
+    return dims * log((double)rope->original / (times * two_pi)) / (2 * log(rope->theta));
+}
+
+/* Between which pairs yarn goes from waves as they are to waves that are stretched. */
+static void ramp(struct ah_rotary_options *options, const struct ah_rope *rope, double dims)
+{
+    double low = pair_of(rope, dims, rope->high), high = pair_of(rope, dims, rope->low);
+    low = fmax(rope->whole ? floor(low) : low, 0);
+    high = fmin(rope->whole ? ceil(high) : high, dims - 1);
+    options->ramp = true;
+    options->low = (float)low;
+    options->high = (float)(high > low ? high : low + 0.001);
+    options->magnitude = (float)rope->magnitude;
 }
 
 struct ah_tensor ah__rope_record(struct ah_graph *graph, struct ah_tensor x, int64_t heads, int64_t dims,
@@ -98,5 +168,7 @@ struct ah_tensor ah__rope_record(struct ah_graph *graph, struct ah_tensor x, int
                                         .original = (int)rope->original};
     if (dims == 0)
         return x;
+    if (rope->magnitude > 0 && dims > 0)
+        ramp(&options, rope, (double)dims);
     return ah_graph_rotary(graph, x, (int)heads, (float)rope->theta, (int)dims, &options);
 }

@@ -1,5 +1,6 @@
 /* Rotation by position as config.json has it: rope_theta and rope_scaling, or all of it in rope_parameters. Of scalings
- * there are those whose angles follow from the position alone: "linear" and "llama3". */
+ * there are those whose angles follow from the position alone, up to max_position_embeddings: "linear", "llama3",
+ * "yarn", and "dynamic", which changes nothing up to there. */
 #ifndef AH_MODEL_ROPE_H
 #define AH_MODEL_ROPE_H
 
@@ -8,8 +9,11 @@
 struct ah_rope {
     double theta;
     double part;              /* of a head's channels that rotate, from the first on */
-    double factor, low, high; /* as in ah_rotary_options */
+    double factor, low, high; /* as in ah_rotary_options; of yarn low and high are beta_slow and beta_fast */
     int64_t original;
+    double magnitude; /* of yarn: what is rotated is multiplied by it; 0: no yarn */
+    bool whole;       /* of yarn: truncate, its bounds are whole pairs */
+    double dynamic;   /* factor of "dynamic", which is only kept; 0: another */
 };
 
 /* The names that a family has for two of the keys when they stand beside the others, not in rope_parameters; `part`

@@ -18,14 +18,17 @@
     X(LOW, float, low)                                                                                                 \
     X(HIGH, float, high)                                                                                               \
     X(ORIGINAL, int, original)                                                                                         \
-    X(BY_HEAD, bool, by_head) /* q, k and v lie side by side within each head, not each for all heads */               \
-    X(WINDOW, int, window)    /* keys that a query sees, its own the last of them; 0: all up to its own */             \
-    X(FIRST, int, first)      /* row of a table that is for position 0 */                                              \
-    X(EPS, float, eps)        /* added to a variance */                                                                \
-    X(OFFSET, float, offset)  /* added to the weight of a norm */                                                      \
-    X(SCALE, float, scale)    /* what is multiplied by it; 0: queries times keys by 1 / sqrt of a head's channels */   \
-    X(OUT_IN, bool, out_in)   /* the weight is [O,I], not [I,O] */                                                     \
-    X(ACC, unsigned, acc)     /* bit j: output j is added to, not overwritten */
+    X(RAMP, bool, ramp) /* `low` and `high` are pairs, not times: up to `low` waves stay, from `high` on all \
+                                   are stretched (YaRN) */         \
+    X(MAGNITUDE, float, magnitude) /* what is rotated is multiplied by it; 0: by nothing */                            \
+    X(BY_HEAD, bool, by_head)      /* q, k and v lie side by side within each head, not each for all heads */          \
+    X(WINDOW, int, window)         /* keys that a query sees, its own the last of them; 0: all up to its own */        \
+    X(FIRST, int, first)           /* row of a table that is for position 0 */                                         \
+    X(EPS, float, eps)             /* added to a variance */                                                           \
+    X(OFFSET, float, offset)       /* added to the weight of a norm */                                                 \
+    X(SCALE, float, scale)  /* what is multiplied by it; 0: queries times keys by 1 / sqrt of a head's channels */     \
+    X(OUT_IN, bool, out_in) /* the weight is [O,I], not [I,O] */                                                       \
+    X(ACC, unsigned, acc)   /* bit j: output j is added to, not overwritten */
 
 struct ah_attr {
 #define AH_ATTR_FIELD(id, type, name) type name;

@@ -7,7 +7,7 @@
 
 enum {
     ROTARY_ATTRS = AH_ATTR_HEADS | AH_ATTR_THETA | AH_ATTR_DIMS | AH_ATTR_FACTOR | AH_ATTR_LOW | AH_ATTR_HIGH |
-                   AH_ATTR_ORIGINAL | AH_ATTR_BY_HEAD
+                   AH_ATTR_ORIGINAL | AH_ATTR_RAMP | AH_ATTR_MAGNITUDE | AH_ATTR_BY_HEAD
 };
 
 int64_t ah__rotary_size(const struct ah_meta *x, const struct ah_attr *attr)
@@ -33,11 +33,26 @@ static double stretched(const struct ah_attr *attr, double angle)
     return (1 - kept) * angle / (double)attr->factor + kept * angle;
 }
 
+/* Waves of low pairs, which are short, stay; those of high ones are stretched. */
+static double ramped(const struct ah_attr *attr, double angle, double pair)
+{
+    double low = (double)attr->low, part = (pair - low) / ((double)attr->high - low);
+    part = fmin(fmax(part, 0), 1);
+    return (1 - part) * angle + part * angle / (double)attr->factor;
+}
+
+double ah__rotary_magnitude(const struct ah_attr *attr)
+{
+    return attr->magnitude > 0 ? (double)attr->magnitude : 1;
+}
+
 double ah__rotary_angle(const struct ah_attr *attr, int64_t i, int64_t pairs)
 {
     double angle = pow((double)attr->theta, -((double)i / (double)pairs));
     if (!(attr->factor > 0))
         return angle;
+    if (attr->ramp)
+        return ramped(attr, angle, (double)i);
     return attr->high > 0 ? stretched(attr, angle) : angle / (double)attr->factor;
 }
 
@@ -53,7 +68,8 @@ static int expect_stretch(const struct ah_attr *attr)
     AH_TRY(expect_number("factor", attr->factor, 0));
     AH_TRY(expect_number("low", attr->low, 0));
     AH_TRY(expect_number("high", attr->high, 0));
-    if (attr->high > 0 && (attr->low >= attr->high || attr->original < 1))
+    AH_TRY(expect_number("magnitude", attr->magnitude, 0));
+    if (attr->high > 0 && (attr->low >= attr->high || (attr->original < 1 && !attr->ramp)))
         return ah__fail(AH_EINPUT,
                         "found low %g, high %g and %d original positions, expected low below high and 1 or "
                         "more positions",
@@ -88,9 +104,9 @@ static double rotary_flops(const struct ah_meta *in, const struct ah_meta *out, 
 }
 
 /* x [B,T,heads * size]: of each head and each pair i of dims / 2, (a, b) = (x[i], x[i + dims / 2]) becomes
- * (a cos - b sin, b cos + a sin) of the angle t * theta^(-2 i / dims), or of less where waves are stretched. by_head:
- * x [B,T,heads * 3 * size], and of q, k and v of each head v stays. t is a token's place or, where they are given, its
- * position. */
+ * (a cos - b sin, b cos + a sin) of the angle t * theta^(-2 i / dims), or of less where waves are stretched, times the
+ * magnitude. by_head: x [B,T,heads * 3 * size], and of q, k and v of each head v stays. t is a token's place or, where
+ * they are given, its position. */
 const struct ah_op_row ah__op_rotary = {
     .name = "rotary",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION},

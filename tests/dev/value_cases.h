@@ -83,6 +83,8 @@ static const struct op_case value_cases[] = {
     {"relu_bwd", AH_OP_RELU_BWD, {0}, {S1(50005), S1(50005)}, {0}, 0},
     {"rmsnorm of heads", AH_OP_RMSNORM, {.eps = 1e-5F}, {S3(2, 60, 5 * 40), S1(40)}, {0}, 0},
     {"rotary, some stretched", AH_OP_ROTARY, {.heads = 3, .theta = 500, STRETCHED}, {S3(2, 77, 3 * 20)}, {0}, 0},
+    {"rotary, ramped", AH_OP_ROTARY, {.heads = 3, .theta = 500, RAMPED}, {S3(2, 77, 3 * 20)}, {0}, 0},
+    {"rotary of none", AH_OP_ROTARY, {.heads = 3, .theta = 500, .dims = -1}, {S3(2, 7, 3 * 20)}, {0}, 0},
     {"rotary by head",
      AH_OP_ROTARY,
      {.heads = 5, .theta = 500, .dims = 6, .by_head = true},

@@ -24,6 +24,7 @@ import gpt2
 B, T, VOCAB, HIDDEN, INNER = 2, 11, 41, 24, 40
 LLAMA3 = dict(rope_type="llama3", rope_theta=100.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=64)
+YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=8)
 SIZES = dict(vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=2, num_attention_heads=4,
              max_position_embeddings=16)
 GATED = dict(SIZES, intermediate_size=INNER, bos_token_id=None, eos_token_id=None)
@@ -58,6 +59,19 @@ CASES = {
     "olmo2-whole": ("Olmo2", dict(GATED, num_key_value_heads=4, pad_token_id=None)),
     "olmo2-gqa": ("Olmo2", dict(GATED, num_key_value_heads=2, pad_token_id=None, attention_bias=True,
                                 tie_word_embeddings=True, rms_norm_eps=1e-2)),
+    "olmo3-yarn": ("Olmo3", dict(GATED, num_key_value_heads=2, pad_token_id=None, sliding_window=3, rms_norm_eps=1e-2,
+                                 layer_types=["sliding_attention", "full_attention"],
+                                 rope_parameters=dict(full_attention=dict(YARN, rope_theta=5e5)))),
+    "olmo3-types": ("Olmo3", dict(GATED, num_key_value_heads=4, pad_token_id=None, sliding_window=5,
+                                  tie_word_embeddings=True, attention_bias=True,
+                                  layer_types=["full_attention", "sliding_attention"])),
+    "llama-yarn": ("Llama", dict(GATED, num_key_value_heads=2, head_dim=12,
+                                 rope_parameters=dict(YARN, rope_theta=100.0, beta_fast=8.0, beta_slow=0.5,
+                                                      truncate=False, attention_factor=0.9))),
+    "qwen2-yarn": ("Qwen2", dict(GATED, num_key_value_heads=2, rope_parameters=dict(YARN, rope_theta=100.0, mscale=0.7,
+                                                                                    mscale_all_dim=1.1))),
+    "qwen3-dynamic": ("Qwen3", dict(GATED, num_key_value_heads=2, head_dim=6, tie_word_embeddings=True,
+                                    rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=3.0))),
     "phi3-window": ("Phi3", dict(GATED, num_key_value_heads=2, sliding_window=5, pad_token_id=None)),
     "phi3-partial": ("Phi3", dict(GATED, num_attention_heads=3, num_key_value_heads=1, tie_word_embeddings=True,
                                   pad_token_id=None,

@@ -15,7 +15,7 @@ import torch
 
 
 ATTRIBUTES = dict(heads=0, kv_heads=0, theta=0.0, dims=0, eps=0.0, factor=0.0, low=0.0, high=0.0, original=0, by_head=0,
-                  window=0, first=0, offset=0.0, scale=0.0)
+                  window=0, first=0, offset=0.0, scale=0.0, ramp=0, magnitude=0.0)
 
 
 def rmsnorm(a, x, weight):
@@ -29,9 +29,12 @@ def rotate_half(x):
 
 
 def stretched(a, inverse):
-    """As _compute_linear_scaling_rope_parameters() and _compute_llama3_parameters() in transformers."""
+    """As _compute_linear_scaling_rope_parameters() and its like of llama3 and yarn in transformers."""
     if not a["factor"]:
         return inverse
+    if a["ramp"]:
+        part = ((torch.arange(len(inverse)) - a["low"]) / (a["high"] - a["low"])).clamp(0, 1)
+        return inverse * (1 - part) + inverse / a["factor"] * part
     if not a["high"]:
         return inverse / a["factor"]
     wavelength = 2 * math.pi / inverse
@@ -53,7 +56,7 @@ def rotary(a, x):
     angles = torch.outer(torch.arange(x.shape[1], dtype=torch.float64), stretched(a, inverse))
     angles = torch.cat((angles, angles), dim=-1)[None, :, None]
     turned, rest = x[..., :dims], x[..., dims:]
-    turned = turned * angles.cos() + rotate_half(turned) * angles.sin()
+    turned = (turned * angles.cos() + rotate_half(turned) * angles.sin()) * (a["magnitude"] or 1)
     return torch.cat((turned, rest), dim=-1).flatten(2)
 
 
@@ -144,6 +147,8 @@ CASES = [
     ("rmsnorm_offset", rmsnorm, dict(eps=1e-5, offset=1.0), dict(x=(2, 3, 19), weight=(19,))),
     ("attention_scaled", attention_qkv, dict(heads=4, kv_heads=2, scale=0.75),
      dict(q=(1, 9, 12), k=(1, 9, 6), v=(1, 9, 6))),
+    ("rotary_yarn", rotary, dict(heads=1, theta=100.0, factor=4.0, low=0.5, high=2.5, ramp=1, magnitude=1.125),
+     dict(x=(1, 9, 8))),
 ]
 
 

@@ -20,6 +20,7 @@
 #define SMOLLM3 "{\"model_type\":\"smollm3\"," GATED
 #define GEMMA "{\"model_type\":\"gemma\"," GATED ",\"num_key_value_heads\":4"
 #define GEMMA3 "{\"model_type\":\"gemma3_text\"," GATED
+#define OLMO3 "{\"model_type\":\"olmo3\"," GATED
 #define PHI3 "{\"model_type\":\"phi3\"," GATED
 #define NEOX "{\"model_type\":\"gpt_neox\"," GATED
 #define OPT "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":48"
@@ -43,10 +44,16 @@ static void wrong_configs(void **state)
         {LLAMA ",\"rms_norm_eps\":0}", "key 'rms_norm_eps': found 0"},
         {LLAMA ",\"attention_dropout\":2}", "key 'attention_dropout': found 2"},
         {LLAMA ",\"sliding_window\":4}", "key 'sliding_window': found 4, expected null"},
-        {LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}",
-         "m.json: key 'rope_scaling.type': found 'dynamic', expected 'default' or 'linear' or 'llama3'"},
-        {LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2}}",
-         "key 'rope_parameters.rope_type': found 'yarn', expected 'default' or 'linear' or 'llama3'"},
+        {LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\"}}", "key 'rope_scaling.factor': found nothing"},
+        {LLAMA ",\"rope_scaling\":{\"type\":\"ntk\",\"factor\":2}}",
+         "m.json: key 'rope_scaling.type': found 'ntk', expected 'default' or 'linear' or 'dynamic' or 'llama3' or "
+         "'yarn'"},
+        {LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":0.5}}",
+         "key 'rope_parameters.factor': found 0.5"},
+        {LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2,\"beta_slow\":40}}",
+         "key 'rope_parameters.beta_slow': found 40, expected less than beta_fast 32"},
+        {OLMO3 ",\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":100}}}",
+         "key 'rope_parameters.sliding_attention.rope_theta': found 100, expected 500000"},
         {LLAMA ",\"rope_parameters\":{\"rope_type\":\"longrope\"}}", "found 'longrope'"},
         {LLAMA ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
          "key 'rope_parameters.partial_rotary_factor': found 0.5"},
@@ -72,7 +79,6 @@ static void wrong_configs(void **state)
         {GEMMA3 ",\"attn_logit_softcapping\":50}", "key 'attn_logit_softcapping': found 50, expected null"},
         {GEMMA3 ",\"final_logit_softcapping\":30}", "key 'final_logit_softcapping': found 30, expected null"},
         {GEMMA3 ",\"use_bidirectional_attention\":true}", "key 'use_bidirectional_attention': found true"},
-        {GEMMA3 ",\"query_pre_attn_scalar\":0}", "key 'query_pre_attn_scalar': found 0"},
         {GEMMA3 ",\"sliding_window_pattern\":0}", "key 'sliding_window_pattern': found 0"},
         {GEMMA3 ",\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"linear\",\"factor\":2}}}",
          "key 'rope_parameters.sliding_attention.rope_type': found a scaling, expected 'default'"},
@@ -81,7 +87,6 @@ static void wrong_configs(void **state)
         {SMOLLM3 ",\"no_rope_layers\":[1,2]}", "key 'no_rope_layers.1': found another value, expected 0 or 1"},
         {SMOLLM3 ",\"no_rope_layer_interval\":0}", "key 'no_rope_layer_interval': found 0"},
         {GRANITE ",\"logits_scaling\":0}", "key 'logits_scaling': found 0"},
-        {GRANITE ",\"residual_multiplier\":-1}", "key 'residual_multiplier': found -1"},
         {GRANITE ",\"sliding_window\":4}", "key 'sliding_window': found 4, expected null"},
         {OLMO2 ",\"clip_qkv\":8}", "key 'clip_qkv': found 8, expected null"},
         {OLMO2 ",\"embedding_multiplier\":12}", "key 'embedding_multiplier': found 12, expected 1"},
@@ -133,7 +138,6 @@ static void what_means_the_same_has_one_text(void **state)
         {LLAMA ",\"rope_theta\":500,\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 "}}",
          LLAMA ",\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":500," LLAMA3 "}}", false},
         {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}}", true},
-        {LLAMA "}", LLAMA ",\"attention_bias\":true}", true},
         {LLAMA "}", LLAMA ",\"mlp_bias\":true}", true},
         {LLAMA "}", LLAMA ",\"attention_dropout\":0.1}", false},
         {MISTRAL "}", MISTRAL ",\"sliding_window\":4096}", false},
@@ -165,14 +169,22 @@ static void what_means_the_same_has_one_text(void **state)
         {GEMMA3 "}", GEMMA3 ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}", true},
         {GEMMA3 "}", GEMMA3 ",\"rope_local_base_freq\":5000}", true},
         {GEMMA3 "}", GEMMA3 ",\"sliding_window_pattern\":2}", true},
-        {GEMMA3 "}", GEMMA3 ",\"query_pre_attn_scalar\":168}", true},
+        {LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":4}}",
+         LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"original_max_position_embeddings\":4,\"beta_fast\":32,"
+               "\"beta_slow\":1,\"truncate\":true}}",
+         false},
+        {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}}", true},
+        {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":4}}", true},
+        {OLMO3 "}",
+         OLMO3 ",\"rope_theta\":500000,\"sliding_window\":4096,\"layer_types\":[\"sliding_attention\","
+               "\"sliding_attention\"]}",
+         false},
+        {OLMO3 "}", OLMO3 ",\"layer_types\":[\"sliding_attention\",\"full_attention\"]}", true},
         {QWEN3 "}", QWEN3 ",\"head_dim\":128}", false},
         {QWEN3 "}", QWEN3 ",\"attention_bias\":true}", true},
         {GRANITE "}", GRANITE ",\"attention_multiplier\":1,\"logits_scaling\":1,\"mlp_bias\":false}", false},
         {GRANITE "}", GRANITE ",\"logits_scaling\":16}", true},
         {GRANITE "}", GRANITE ",\"embedding_multiplier\":12}", true},
-        {GRANITE "}", GRANITE ",\"attention_multiplier\":0.5}", true},
-        {GRANITE "}", GRANITE ",\"residual_multiplier\":0.5}", true},
         {OLMO2 "}", OLMO2 ",\"attention_bias\":false,\"rms_norm_eps\":1e-5}", false},
         {PHI3 "}", PHI3 ",\"rms_norm_eps\":1e-5,\"partial_rotary_factor\":1,\"sliding_window\":null}", false},
         {PHI3 "}", PHI3 ",\"sliding_window\":2047}", true},
@@ -276,13 +288,13 @@ static void shipped_models_have_their_sizes(void **state)
     static const struct {
         const char *name;
         int64_t parameters;
-    } models[] = {{"llama-3.2-1b", 1235814400}, {"llama-3.1-8b", 8030261248},   {"tinyllama-1.1b", 1100048384},
-                  {"mistral-7b", 7241732096},   {"qwen2.5-0.5b", 494032768},    {"qwen2.5-7b", 7615616512},
-                  {"qwen3-0.6b", 596049920},    {"qwen3-8b", 8190735360},       {"pythia-1.4b", 1414647808},
-                  {"opt-1.3b", 1315758080},     {"phi-3-mini-4k", 3821079552},  {"phi-4", 14659507200},
-                  {"smollm3-3b", 3075098624},   {"gemma-2b", 2506172416},       {"gemma3-1b", 999885952},
-                  {"gemma3-270m", 268098176},   {"granite-3.3-2b", 2533539840}, {"granite-3.3-8b", 8170864640},
-                  {"olmo2-1b", 1484916736},     {"olmo2-7b", 7298617344}};
+    } models[] = {{"llama-3.2-1b", 1235814400},   {"llama-3.1-8b", 8030261248},  {"tinyllama-1.1b", 1100048384},
+                  {"mistral-7b", 7241732096},     {"qwen2.5-0.5b", 494032768},   {"qwen2.5-7b", 7615616512},
+                  {"qwen3-0.6b", 596049920},      {"qwen3-8b", 8190735360},      {"pythia-1.4b", 1414647808},
+                  {"opt-1.3b", 1315758080},       {"phi-3-mini-4k", 3821079552}, {"phi-4", 14659507200},
+                  {"smollm3-3b", 3075098624},     {"olmo3-7b", 7298011136},      {"gemma-2b", 2506172416},
+                  {"gemma3-1b", 999885952},       {"gemma3-270m", 268098176},    {"granite-3.3-2b", 2533539840},
+                  {"granite-3.3-8b", 8170864640}, {"olmo2-1b", 1484916736},      {"olmo2-7b", 7298617344}};
     for (size_t i = 0; i < AH_LENGTH(models); i++) {
         int64_t found = parameters_of(models[i].name);
         if (found != models[i].parameters)

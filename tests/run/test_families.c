@@ -166,6 +166,8 @@ static const char *const families[] = {
     "{\"model_type\":\"granite\"," GATED ",\"num_key_value_heads\":2,\"embedding_multiplier\":12,"
     "\"residual_multiplier\":0.22,\"attention_multiplier\":0.3,\"logits_scaling\":6}",
     "{\"model_type\":\"olmo2\"," GATED ",\"num_key_value_heads\":2}",
+    "{\"model_type\":\"olmo3\"," GATED ",\"num_key_value_heads\":2,\"sliding_window\":4,\"rope_scaling\":{\"type\":"
+    "\"yarn\",\"factor\":4,\"original_max_position_embeddings\":8}}",
     "{\"model_type\":\"phi3\"," GATED ",\"num_key_value_heads\":2,\"partial_rotary_factor\":0.34}",
     "{\"model_type\":\"qwen2\"," GATED ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":2}",
     "{\"model_type\":\"smollm3\"," GATED ",\"num_key_value_heads\":2,\"no_rope_layer_interval\":2}",

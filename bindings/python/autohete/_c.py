@@ -165,6 +165,8 @@ class ah_rotary_options(Structure):
         ("low", c_float),
         ("high", c_float),
         ("original", c_int),
+        ("ramp", c_bool),
+        ("magnitude", c_float),
     ]
 
 
@@ -648,8 +650,8 @@ FUNCTIONS = {
     "ah_plan_print": (c_int, [POINTER(ah_plan), POINTER(ah_budget), c_void_p]),
     "ah_plan_explain": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_void_p]),
     "ah_micro_batch_choose": (c_int, [POINTER(ah_micro_batch), POINTER(ah_micro_batch_options)]),
-    "ah_states_advise": (c_int, [POINTER(c_bool), POINTER(ah_step_options), POINTER(ah_micro_batch_options), c_int64]),
     "ah_micro_batch_advise": (c_int, [POINTER(c_int64), POINTER(ah_micro_batch_options), c_int64]),
+    "ah_states_advise": (c_int, [POINTER(c_bool), POINTER(ah_step_options), POINTER(ah_micro_batch_options), c_int64]),
     "ah_plan_json": (c_int, [POINTER(c_char_p), POINTER(ah_plan)]),
     "ah_plan_simulate": (c_int, [POINTER(c_void_p), POINTER(ah_plan), c_void_p, c_void_p, c_int]),
     "ah_timeline_free": (None, [c_void_p]),

@@ -12,15 +12,15 @@ enum { ROW_ELEMENTS = 16384 };
 struct angles {
     double *turn; /* [half] */
     float *table; /* [seq][2][half]; null: of no use */
-    double direction;
+    double direction, magnitude;
 };
 
 /* [2][half] of one position. */
 static void angles_of(float *to, const struct angles *angles, int64_t position, int64_t half)
 {
     for (int64_t i = 0; i < half; i++) {
-        to[i] = (float)cos((double)position * angles->turn[i]);
-        to[half + i] = (float)(angles->direction * sin((double)position * angles->turn[i]));
+        to[i] = (float)(angles->magnitude * cos((double)position * angles->turn[i]));
+        to[half + i] = (float)(angles->direction * angles->magnitude * sin((double)position * angles->turn[i]));
     }
 }
 
@@ -35,7 +35,8 @@ static int angles_prepare(struct ah_cpu_call *call, double direction)
                    sizeof *angles + (size_t)half * sizeof *angles->turn +
                        (placed ? (size_t)(seq * 2 * half) * sizeof *angles->table : 0)));
     call->owned = angles;
-    *angles = (struct angles){.turn = (double *)(void *)(angles + 1), .direction = direction};
+    *angles = (struct angles){
+        .turn = (double *)(void *)(angles + 1), .direction = direction, .magnitude = ah__rotary_magnitude(attr)};
     for (int64_t i = 0; i < half; i++)
         angles->turn[i] = ah__rotary_angle(attr, i, half);
     if (placed)

@@ -114,6 +114,7 @@ struct ah_cuda_rotary {
     const int32_t *positions; /* [batch,seq]; null: tokens are where they lie */
     int64_t batch, seq, heads, size, half;
     int64_t first, pairs; /* at most AH_CUDA_ROTARY_PAIRS */
+    float magnitude;      /* what is rotated is multiplied by it */
     bool by_head;
     /* The angle from one position to the next in parts of 2^-64 of a turn: what exceeds whole turns falls away, and no
      * position costs precision. */

@@ -52,8 +52,11 @@ template <typename E, int N> static __global__ void __launch_bounds__(THREADS) r
     if ((int)threadIdx.x >= abreast * packs)
         return;
 #pragma unroll
-    for (int u = 0; u < N; u++)
+    for (int u = 0; u < N; u++) {
         sine_cosine(job.turn[mine * N + u] * (uint64_t)position, &sine[u], &cosine[u]);
+        sine[u] *= job.magnitude;
+        cosine[u] *= job.magnitude;
+    }
     /* Heads of all batches, numbered through. */
     for (int64_t i = (int64_t)blockIdx.y * abreast + threadIdx.x / packs; i < heads;
          i += (int64_t)gridDim.y * abreast) {

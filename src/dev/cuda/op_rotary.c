@@ -42,7 +42,8 @@ static int rotary_enqueue(const struct ah_cuda_bound *bound)
                                  .heads = call->attr.heads * (by_head ? 2 : 1),
                                  .size = ah__rotary_size(x, &call->attr),
                                  .by_head = by_head,
-                                 .half = half};
+                                 .half = half,
+                                 .magnitude = (float)ah__rotary_magnitude(&call->attr)};
     for (; job.first < half; job.first += job.pairs) {
         job.pairs = half - job.first < AH_CUDA_ROTARY_PAIRS ? half - job.first : AH_CUDA_ROTARY_PAIRS;
         for (int64_t i = 0; i < job.pairs; i++)

@@ -41,6 +41,7 @@
 
 /* Of a rotation, which waves are stretched as by Llama 3, in attributes. */
 #define STRETCHED .factor = 8, .low = 1, .high = 4, .original = 64
+#define RAMPED .factor = 4, .low = 1, .high = 6, .ramp = true, .magnitude = 1.25F
 
 enum { CASE_GUARD = 64, CASE_OPERANDS = AH_OP_MAX_OPERANDS };
 

@@ -20,6 +20,8 @@ static const struct op_case forward_cases[] = {
     {"rotary of some", AH_OP_ROTARY, {.heads = 3, .theta = 700, .dims = 6}, {S3(2, 131, 3 * 19)}, {0}, 0},
     {"rotary, stretched", AH_OP_ROTARY, {.heads = 3, .theta = 1e4F, .factor = 2.5F}, {S3(2, 70, 3 * 20)}, {0}, 0},
     {"rotary, some stretched", AH_OP_ROTARY, {.heads = 3, .theta = 500, STRETCHED}, {S3(2, 131, 3 * 20)}, {0}, 0},
+    {"rotary, ramped", AH_OP_ROTARY, {.heads = 3, .theta = 500, RAMPED}, {S3(2, 131, 3 * 20)}, {0}, 0},
+    {"rotary of none", AH_OP_ROTARY, {.heads = 3, .theta = 500, .dims = -1}, {S3(2, 7, 3 * 20)}, {0}, 0},
     {"rotary qkv", AH_OP_ROTARY, {.heads = 2, .theta = 700, .dims = 6, .by_head = true}, {S3(2, 31, 6 * 19)}, {0}, 0},
     {"rotary of one pair", AH_OP_ROTARY, {.heads = 1, .theta = 1e4F}, {S3(1, 3, 2)}, {0}, 0},
     {"rotary of 4000", AH_OP_ROTARY, {.heads = 2, .theta = 5e5F}, {S3(1, 4000, 2 * 34)}, {0}, 0},

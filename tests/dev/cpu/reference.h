@@ -64,7 +64,7 @@ static inline void reference_rmsnorm(const struct reference *r)
     }
 }
 
-/* What a pair turns from one position to the next, in the words of transformers' _compute_llama3_parameters(). */
+/* What a pair turns from one position to the next, as transformers has it for llama3 and yarn. */
 static inline double reference_angle(const struct ah_attr *attr, int64_t pair, int64_t dims)
 {
     double frequency = pow((double)attr->theta, -2.0 * (double)pair / (double)dims), factor = (double)attr->factor;
@@ -72,6 +72,11 @@ static inline double reference_angle(const struct ah_attr *attr, int64_t pair, i
         return frequency;
     if (!(attr->high > 0))
         return frequency / factor;
+    if (attr->ramp) {
+        double part = ((double)pair - (double)attr->low) / ((double)attr->high - (double)attr->low);
+        part = part < 0 ? 0 : part > 1 ? 1 : part;
+        return part * frequency / factor + (1 - part) * frequency;
+    }
     double wavelength = 2 * acos(-1) / frequency;
     double low_wavelength = attr->original / (double)attr->low, high_wavelength = attr->original / (double)attr->high;
     if (wavelength < high_wavelength)
@@ -88,15 +93,17 @@ static inline void reference_rotary(const struct reference *r)
     const struct ah_attr *attr = &r->call->attr;
     int64_t size = x->dim[2] / attr->heads / (attr->by_head ? 3 : 1), dims = attr->dims ? attr->dims : size;
     for (int64_t i = 0; i < ah__shape_count(x); i++) {
-        int64_t t = i / x->dim[2] % x->dim[1], c = i % size, pair = c % (dims / 2);
+        int64_t t = i / x->dim[2] % x->dim[1], c = i % size, pair = dims > 0 ? c % (dims / 2) : 0;
         double position = r->in[1] ? r->in[1][i / x->dim[2]] : (double)t;
         double angle = position * reference_angle(attr, pair, dims);
+        double magnitude = attr->magnitude > 0 ? (double)attr->magnitude : 1;
+        double cosine = magnitude * cos(angle), sine = magnitude * sin(angle);
         if (c >= dims || (attr->by_head && i / size % 3 == 2))
             r->out[0][i] = r->in[0][i];
         else if (c < dims / 2)
-            r->out[0][i] = r->in[0][i] * cos(angle) - r->in[0][i + dims / 2] * sin(angle);
+            r->out[0][i] = r->in[0][i] * cosine - r->in[0][i + dims / 2] * sine;
         else
-            r->out[0][i] = r->in[0][i] * cos(angle) + r->in[0][i - dims / 2] * sin(angle);
+            r->out[0][i] = r->in[0][i] * cosine + r->in[0][i - dims / 2] * sine;
     }
 }
 

@@ -110,6 +110,26 @@ static void turns_go_on(void **state)
     ah_talk_close(talk);
 }
 
+/* Drawn at a high temperature, so that little else than the same logits gives the same text. */
+static void draws_as_generation(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct heard said, whole;
+        struct ah_talk *talk;
+        struct ah_talk_options options = {.generate = options_of(&said)};
+        struct ah_generate_options generate = options_of(&whole);
+        options.generate.temperature = generate.temperature = 2;
+        options.generate.seed = generate.seed = seed;
+        generate.prompt = "abceabad";
+        assert_ok(ah_talk_open(&talk, &options));
+        assert_ok(ah_talk_say(talk, "abceabad"));
+        ah_talk_close(talk);
+        assert_ok(ah_generate(&generate));
+        assert_string_equal(said.text, whole.text);
+    }
+}
+
 static void a_prompt_is_a_message(void **state)
 {
     (void)state;
@@ -138,4 +158,5 @@ static void refusals(void **state)
 }
 
 AH_TEST_SUITE("infer/talk", cmocka_unit_test_setup(turns_go_on, train_once),
+              cmocka_unit_test_setup(draws_as_generation, train_once),
               cmocka_unit_test_setup(a_prompt_is_a_message, train_once), cmocka_unit_test_setup(refusals, train_once))

@@ -17,6 +17,19 @@ static void a_refusal_names_types_that_would_do(void **state)
     assert_ran(0);
 }
 
+/* What README says. */
+static void eight_billion_parameters_in_64_gb(void **state)
+{
+    (void)state;
+    const char *large = "plan --model %s/../models/llama-3.1-8b.json --hardware %s/../hardware/rtx4090-64g.json "
+                        "--batch 8 --seq 1024 %s",
+               *root = ah_test_source();
+    run(large, root, root, "");
+    assert_refused("; masters and moments in bf16 would do within this budget");
+    run(large, root, root, "--master bf16 --moments bf16");
+    assert_ran(0);
+}
+
 static void types_are_checked(void **state)
 {
     (void)state;
@@ -28,4 +41,5 @@ static void types_are_checked(void **state)
     assert_refused("moments: ");
 }
 
-AH_TEST_SUITE("cli/states", cmocka_unit_test(a_refusal_names_types_that_would_do), cmocka_unit_test(types_are_checked))
+AH_TEST_SUITE("cli/states", cmocka_unit_test(a_refusal_names_types_that_would_do),
+              cmocka_unit_test(eight_billion_parameters_in_64_gb), cmocka_unit_test(types_are_checked))

@@ -241,7 +241,8 @@ static bool is_aligned(const struct ah_cuda_attention *job)
     return (job->q_stride | job->kv_stride | job->channels | job->q_head | job->kv_head) * ELEMENT % ALIGN == 0;
 }
 
-/* Whether all is as it should be: only shapes beside the models' may be other kernels' by rule. */
+/* Whether all is as it should be: before sm_90 only heads wider than 128 may be other kernels' by rule, as Gemma's, or
+ * shapes beside the models'. */
 static bool plan_check(struct ah_cuda *gpu, const struct shape *shape, bool backward, bool of_model)
 {
     char reason[AH_CUDA_SDPA_REASON] = "";
@@ -253,7 +254,7 @@ static bool plan_check(struct ah_cuda *gpu, const struct shape *shape, bool back
            job->heads / job->group, job->head_size, (long long)job->window);
     if (unfit) {
         printf("own kernels: %s\n", unfit);
-        return !of_model && gpu->properties.major < 9;
+        return (!of_model || job->head_size > 128) && gpu->properties.major < 9;
     }
     int status = ah__cuda_sdpa_new(&sdpa, gpu, job, backward, reason);
     if (status != AH_OK || !sdpa)

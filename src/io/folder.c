@@ -54,8 +54,9 @@ static int place_check(const char *dir, const char *name, const char *start)
     AH_TRY(ah__sprintf(&path, "%s/%s", dir, name));
     ssize_t length = readlink(path, target, sizeof target - 1);
     bool ours = length > 0 ? strncmp(target, start, strlen(start)) == 0 : errno == ENOENT;
-    int status = AH_OK;
-    if (!ours)
+    bool unknown = length < 0 && errno != ENOENT && errno != EINVAL; /* EINVAL: what is there is no link */
+    int status = unknown ? fail_io(path, "read") : AH_OK;
+    if (!ours && !unknown)
         status =
             ah__fail(AH_EINPUT, "%s: found one that is no checkpoint's and would be overwritten, expected none", path);
     ah__free(path);

@@ -366,11 +366,11 @@ static enum ah_args_result run_json_apply(const struct ah_command *command, cons
 static enum ah_args_result config_apply(const struct ah_command *command, const char *path, bool *in_file,
                                         struct ah_args_error *error)
 {
-    static struct ah_config_file file; /* options point into it */
+    static struct ah_config_file file; /* options point into it until the next command line is read */
     const char *slash = strrchr(path, '/');
     if (strcmp(slash ? slash + 1 : path, "run.json") == 0)
         return run_json_apply(command, path, in_file, error);
-    file = (struct ah_config_file){0};
+    ah__config_file_free(&file);
     if (!ah__config_file_read(&file, path, error->text, sizeof error->text))
         return AH_ARGS_WRONG;
     enum ah_args_result result = AH_ARGS_RUN;

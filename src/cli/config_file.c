@@ -138,6 +138,17 @@ static bool document_take(struct reading *reading)
     return false;
 }
 
+void ah__config_file_free(struct ah_config_file *file)
+{
+    for (size_t i = 0; i < file->count; i++) {
+        for (int j = 0; j < file->entries[i].count; j++)
+            free(file->entries[i].text[j]);
+        free(file->entries[i].key);
+    }
+    free(file->entries);
+    *file = (struct ah_config_file){0};
+}
+
 bool ah__config_file_read(struct ah_config_file *file, const char *path, char *error, size_t room)
 {
     struct reading reading = {.file = file, .path = path, .error = error, .room = room};

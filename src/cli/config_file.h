@@ -15,13 +15,14 @@ struct ah_config_entry {
     size_t line; /* of the key, from 1 on */
 };
 
-/* Stays in memory until the program ends, since options point into it. */
 struct ah_config_file {
     struct ah_config_entry *entries;
     size_t count;
 };
 
-/* False: the text of at most `room` bytes says why, with path and line. */
+/* Into an empty file, which the caller frees either way. False: the text of at most `room` bytes says why, with path
+ * and line. */
 bool ah__config_file_read(struct ah_config_file *file, const char *path, char *error, size_t room);
+void ah__config_file_free(struct ah_config_file *file);
 
 #endif

@@ -59,16 +59,6 @@ static int bool_read(bool *value, const struct ah_json *config, const char *key)
     return config && ah__json_has(config, key) ? ah__json_bool(value, config, key) : AH_OK;
 }
 
-static int config_load(struct ah_json *config, bool *there, const char *folder)
-{
-    char *path;
-    AH_TRY(ah__sprintf(&path, "%s/tokenizer_config.json", folder));
-    *there = access(path, F_OK) == 0;
-    int status = *there ? ah__json_load(config, path) : AH_OK;
-    ah__free(path);
-    return status;
-}
-
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 static int vocab_fill(struct ah_subword_recipe *recipe, const struct ah_sentencepiece_model *model)
@@ -175,16 +165,28 @@ static int around_set(struct ah_subword_recipe *recipe, const struct ah_json *co
     return AH_OK;
 }
 
-static int model_take(struct ah_subword_recipe *recipe, const char *folder, const struct ah_sentencepiece_model *model)
+/* `path`: of the folder's tokenizer_config.json, which need not be there. */
+static int config_take(struct ah_subword_recipe *recipe, const char *folder, const char *path,
+                       const struct ah_sentencepiece_model *model)
 {
     struct ah_json config;
-    bool there;
-    AH_TRY(config_load(&config, &there, folder));
+    bool there = access(path, F_OK) == 0;
+    if (there)
+        AH_TRY(ah__json_load(&config, path));
     int status = recipe_fill(recipe, folder, there ? &config : NULL, model);
     if (status == AH_OK)
         status = around_set(recipe, there ? &config : NULL, model);
     if (there)
         ah__json_free(&config);
+    return status;
+}
+
+static int model_take(struct ah_subword_recipe *recipe, const char *folder, const struct ah_sentencepiece_model *model)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/tokenizer_config.json", folder));
+    int status = config_take(recipe, folder, path, model);
+    ah__free(path);
     return status;
 }
 

@@ -120,7 +120,8 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     if (workload->partition->compute != AH_F32) {
         int64_t count = workload->place[1].count;
         workload->accumulator = carve(device, count * (int64_t)sizeof(float));
-        workload->host_spare_half = carve(host, count * ah__dtype_bytes(workload->partition->compute));
+        if (ah__narrows(workload->partition))
+            workload->host_spare_half = carve(host, count * ah__dtype_bytes(workload->partition->compute));
     }
     for (int i = 0; i < workload->places; i++)
         place_carve(workload, device, host, i);
@@ -306,7 +307,7 @@ static const struct ah_workload_place *place_of_group(const struct ah_workload *
 /* What an update writes along, as in a run: on the host over the gradient, on the device for embedding and head. */
 static char *half(const struct ah_workload *workload, const struct ah_workload_place *place, bool on_host)
 {
-    if (!workload->accumulator && (on_host || place->param == place->state[0]))
+    if (!ah__narrows(workload->partition) && (on_host || place->param == place->state[0]))
         return NULL;
     return on_host ? place->host_grad : place->class == AH_CLASS_BLOCK ? NULL : place->param;
 }

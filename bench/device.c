@@ -97,11 +97,12 @@ static struct ah_task adam_task(char *at, int64_t bytes, int64_t *count)
     int64_t n = bytes / 20 / 64 * 64; /* p, m, v; two bytes each of gradient and parameter; and some to spare */
     struct ah_task task = {.type = AH_TASK_ADAM};
     *count = n;
-    task.as.adam.p = (float *)(void *)at;
-    task.as.adam.m = task.as.adam.p + n;
-    task.as.adam.v = task.as.adam.m + n;
-    task.as.adam.g = task.as.adam.v + n;
-    task.as.adam.half = (char *)(task.as.adam.v + n) + 2 * n;
+    float *states = (float *)(void *)at;
+    task.as.adam.p = states;
+    task.as.adam.m = states + n;
+    task.as.adam.v = states + 2 * n;
+    task.as.adam.g = states + 3 * n;
+    task.as.adam.half = (char *)(states + 3 * n) + 2 * n;
     task.as.adam.grad_dtype = AH_BF16;
     task.as.adam.count = task.as.adam.decayed = n;
     task.as.adam.adam = (struct ah_adam){0.9F, 0.1F, 0.95F, 0.05F, 1e-8F, 1, 1e-9F, 1, 0};

@@ -97,6 +97,9 @@ struct ah_rotary_options {
     int original;    /* in full only where less than `low` times (Llama 3's scaling) */
     bool ramp;       /* or, with `low` and `high` counting pairs, those from `low` on, in full from `high` on (YaRN) */
     float magnitude; /* what rotates is multiplied by it; 0: by nothing */
+    /* One number above 0 for each pair that rotates, at most 128, by which its wavelength is multiplied; `factor` is
+     * then not looked at (LongRoPE). They are copied. Null: none */
+    const float *stretches;
 };
 /* Rotates the pairs (i, i + dims / 2) of the first `dims` channels of each head of x [B, T, C] by the angle
  * t * theta^(-2 i / dims) at position t; dims 0: all channels; -1: none, where other blocks' rotate. In place on x.
@@ -159,6 +162,9 @@ struct ah_model_def {
     int64_t vocab_size; /* tokens must be below it */
     int64_t max_seq;    /* longest sequence it can take */
     int layers;         /* number of blocks */
+    /* Longer sequences are recorded with other attributes (LongRoPE), so that what a cache has of shorter ones does not
+     * serve them; 0: all lengths alike. */
+    int64_t switch_seq;
     /* What its config.json asks to drop at random in training, and the key that says so: nothing is dropped here, so
      * that ah_train() refuses it unless told (ah_train_options.no_dropout). 0 and null: nothing; the key must outlive
      * the model. */

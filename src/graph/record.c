@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "op/rotary.h"
 
 enum { PATH_BYTES = 256 };
 
@@ -355,6 +356,14 @@ struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor
     return record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id, positions_of(graph)));
 }
 
+/* Of attributes that are wrong the operator will say so. */
+static void stretches_copy(struct ah_attr *attr, const float *stretches, const struct ah_meta *x)
+{
+    int64_t pairs = attr->heads > 0 ? ah__rotary_pairs(x, attr) : 0;
+    for (int64_t i = 0; i < pairs && i < AH_ATTR_MOST_STRETCHES; i++)
+        attr->stretch.of[i] = stretches[i];
+}
+
 struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims,
                                  const struct ah_rotary_options *options)
 {
@@ -369,6 +378,8 @@ struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int
                            .ramp = options->ramp,
                            .magnitude = options->magnitude,
                            .by_head = options->by_head};
+    if (options->stretches && known(graph, x))
+        stretches_copy(&attr, options->stretches, &graph->values[x.id].meta);
     return record(graph, AH_OP_ROTARY, attr, ah__values(x.id, graph->decodes ? positions_of(graph) : -1));
 }
 

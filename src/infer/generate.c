@@ -1,5 +1,6 @@
 /* ah_generate: the prompt at once, then token by token, each of which sees the keys and values that were kept of those
- * before it. A window that is full slides by one token: then all positions change, and it is run as a whole again. */
+ * before it. A window that is full slides by one token: then all positions change, and it is run as a whole again. So
+ * is a text that outgrows the lengths which the model rotates alike. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ struct generator {
     struct ah_sampler sampler;
     int64_t seq, count; /* window length; tokens in it */
     int64_t kept;       /* of which keys and values are kept, from the first on */
-    int64_t whole;      /* tokens that are run at once: the prompt's, or where the window will slide all of it */
+    int64_t room;       /* of the cache; 0: nothing is started */
     int32_t *window;    /* [seq]; what lies behind `count` does not matter to a causal model */
     float *logits;      /* [vocab] */
     struct ah_token_stream stream;
@@ -107,7 +108,6 @@ static int fill_window(struct generator *gen)
     int64_t length = gen->prompt_count, most = gen->from.longest_seq;
     gen->seq = gen->options->tokens < most - length ? length + gen->options->tokens : most;
     gen->count = length < gen->seq ? length : gen->seq;
-    gen->whole = length + gen->options->tokens > gen->seq ? gen->seq : gen->count;
     AH_TRY(ah__new(&gen->window, (size_t)gen->seq, sizeof *gen->window));
     memcpy(gen->window, gen->prompt + length - gen->count, (size_t)gen->count * sizeof *gen->window);
     return AH_OK;
@@ -151,9 +151,25 @@ static int tell_rest(struct generator *gen)
     return AH_OK;
 }
 
+/* At once are run those tokens that are there, or where the window will slide all of it. */
+static int make_ready(struct generator *gen)
+{
+    const struct ah_generate_options *options = gen->options;
+    int64_t room = ah__inference_room(&gen->from, gen->count, gen->seq);
+    bool slides = room == gen->seq && gen->prompt_count + options->tokens > gen->seq;
+    if (room == gen->room)
+        return AH_OK;
+    ah__inference_stop(&gen->from);
+    gen->kept = 0;
+    gen->room = room;
+    return ah__inference_start_decoding(&gen->from, slides ? gen->seq : gen->count, room, options->device,
+                                        options->threads);
+}
+
 /* The logits behind the last token. */
 static int foretell(struct generator *gen)
 {
+    AH_TRY(make_ready(gen));
     if (gen->kept + 1 < gen->count)
         AH_TRY(ah__run_prefill(gen->from.run, gen->window));
     AH_TRY(ah__run_decode(gen->from.run, gen->window[gen->count - 1], (int32_t)gen->count - 1));
@@ -192,7 +208,7 @@ static int open_and_generate(struct generator *gen)
     AH_TRY(ah__sampler_init(&gen->sampler, (int)(vocab < known ? vocab : known), &sampling));
     AH_TRY(encode_prompt(gen));
     AH_TRY(fill_window(gen));
-    AH_TRY(ah__inference_start_decoding(&gen->from, gen->whole, gen->seq, options->device, options->threads));
+    AH_TRY(make_ready(gen));
     AH_TRY(ah__new(&gen->logits, (size_t)gen->from.partition->vocab, sizeof *gen->logits));
     return generate(gen);
 }

@@ -150,7 +150,13 @@ int ah__inference_render(int32_t **ids, int64_t *count, const struct ah_inferenc
     return status;
 }
 
-void ah__inference_close(struct ah_inference *inference)
+int64_t ah__inference_room(const struct ah_inference *inference, int64_t count, int64_t most)
+{
+    int64_t change = ah_model_get(inference->model)->switch_seq;
+    return change > 0 && count <= change && most > change ? change : most;
+}
+
+void ah__inference_stop(struct ah_inference *inference)
 {
     ah__run_free(inference->run);
     ah_dev_close(inference->dev);
@@ -158,6 +164,15 @@ void ah__inference_close(struct ah_inference *inference)
     ah_graph_free(inference->decoder_graph);
     ah_partition_free(inference->partition);
     ah_graph_free(inference->graph);
+    inference->run = NULL;
+    inference->dev = NULL;
+    inference->decoder = inference->partition = NULL;
+    inference->decoder_graph = inference->graph = NULL;
+}
+
+void ah__inference_close(struct ah_inference *inference)
+{
+    ah__inference_stop(inference);
     ah_model_free(inference->model);
     ah__tokenizer_close(inference->tokenizer);
     ah__free(inference->weights);

@@ -33,6 +33,11 @@ int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t s
  * decode). */
 int ah__inference_start_decoding(struct ah_inference *inference, int64_t seq, int64_t cache, const char *device,
                                  int threads);
+/* How many positions a cache should have for sequences of `count` tokens, of `most` at last: most, or up to where the
+ * model rotates as it does those. Another answer than before means to stop, and to start decoding anew. */
+int64_t ah__inference_room(const struct ah_inference *inference, int64_t count, int64_t most);
+/* Undoes the two above. */
+void ah__inference_stop(struct ah_inference *inference);
 /* Whether the token ends what a model writes. */
 bool ah__inference_ends(const struct ah_inference *inference, int32_t token);
 /* The chat template that the options name, else the model's. AH_EINPUT: there is none. */

@@ -17,6 +17,7 @@ struct ah_talk {
     cJSON *messages;
     struct ah_sampler sampler;
     int64_t room, count; /* of ids; those of the conversation so far */
+    int64_t cache;       /* room of the cache; 0: nothing is started */
     int64_t kept;        /* of which keys and values are kept, from the first on */
     int32_t *ids;        /* [room] */
     float *logits;       /* [vocab] */
@@ -31,6 +32,19 @@ static int message_add(struct ah_talk *talk, const char *role, const char *conte
         return AH_OK;
     cJSON_Delete(item);
     return ah__fail(AH_ENOMEM, "out of host memory: a message");
+}
+
+/* Whatever was kept is lost where the conversation outgrows the lengths that the model rotates alike, or comes back. */
+static int make_ready(struct ah_talk *talk)
+{
+    const struct ah_generate_options *options = &talk->options.generate;
+    int64_t cache = ah__inference_room(&talk->from, talk->count, talk->room);
+    if (cache == talk->cache)
+        return AH_OK;
+    ah__inference_stop(&talk->from);
+    talk->kept = 0;
+    talk->cache = cache;
+    return ah__inference_start_decoding(&talk->from, 1, cache, options->device, options->threads);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -75,7 +89,7 @@ static int open_all(struct ah_talk *talk)
         return ah__fail(AH_ENOMEM, "out of host memory: messages");
     if (talk->options.system && talk->options.system[0])
         AH_TRY(message_add(talk, "system", talk->options.system));
-    AH_TRY(ah__inference_start_decoding(&talk->from, 1, talk->room, options->device, options->threads));
+    AH_TRY(make_ready(talk));
     return ah__new(&talk->logits, (size_t)talk->from.partition->vocab, sizeof *talk->logits);
 }
 
@@ -137,6 +151,7 @@ static int prompt_read(struct ah_talk *talk)
 /* The logits behind the last token. */
 static int foretell(struct ah_talk *talk)
 {
+    AH_TRY(make_ready(talk));
     for (; talk->kept < talk->count; talk->kept++)
         AH_TRY(ah__run_decode(talk->from.run, talk->ids[talk->kept], (int32_t)talk->kept));
     return ah__run_logits(talk->from.run, 0, talk->logits);

@@ -51,7 +51,9 @@ static const char *const *dropouts_of(const struct ah_decoder *decoder)
 
 static struct ah_rope_keys rope_keys_of(const struct ah_decoder *decoder)
 {
-    return (struct ah_rope_keys){.theta = "rope_theta", .part = decoder->partial ? "partial_rotary_factor" : NULL};
+    return (struct ah_rope_keys){.theta = "rope_theta",
+                                 .part = decoder->partial ? "partial_rotary_factor" : NULL,
+                                 .original = decoder->original ? "original_max_position_embeddings" : NULL};
 }
 
 /* Of blocks with a window, where theirs is another. */
@@ -62,7 +64,7 @@ static int parse_local_rope(struct ah_decoder *decoder, const struct ah_json *js
     if (!(decoder->local_theta > 0))
         return AH_OK;
     AH_TRY(ah__rope_parse(&rope, json, &keys, decoder->positions));
-    if (rope.factor > 0)
+    if (rope.factor > 0 || rope.dynamic > 0 || rope.stretches > 0)
         return ah__fail(AH_EINPUT,
                         "%s: key 'rope_parameters.sliding_attention.rope_type': found a scaling, expected 'default'",
                         json->path);
@@ -75,6 +77,7 @@ static int parse_rope(struct ah_decoder *decoder, const struct ah_json *json)
     struct ah_rope_keys keys = rope_keys_of(decoder);
     keys.type = decoder->local_theta > 0 ? "full_attention" : NULL;
     struct ah_rope rope = {.theta = decoder->theta > 0 ? decoder->theta : 10000, .part = 1};
+    rope.original = decoder->original;
     AH_TRY(ah__rope_parse(&rope, json, &keys, decoder->positions));
     decoder->kind[0].rope = decoder->kind[1].rope = rope;
     AH_TRY(parse_local_rope(decoder, json));
@@ -143,6 +146,7 @@ void ah__decoder_describe(struct ah_model_def *def, const void *context)
     def->vocab_size = decoder->vocab_size;
     def->max_seq = decoder->positions;
     def->layers = (int)decoder->layers;
+    def->switch_seq = ah__rope_switch(&decoder->kind[0].rope);
     def->dropout_key = decoder->dropout.key;
     def->dropout = decoder->dropout.rate;
 }

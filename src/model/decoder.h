@@ -35,7 +35,8 @@ struct ah_decoder {
     bool gelu;                  /* the gate's function is gelu in its tanh form, not silu */
     const char *activation_key; /* its key; null: hidden_act */
     bool partial;               /* partial_rotary_factor is read */
-    bool fused; /* queries, keys and values are rows of one weight, qkv_proj; gate and up of gate_up_proj */
+    int64_t original; /* original_max_position_embeddings beside the other keys, where it is missing; 0: no such key */
+    bool fused;       /* queries, keys and values are rows of one weight, qkv_proj; gate and up of gate_up_proj */
     bool qkv_bias, out_bias, mlp_bias;
     enum ah_decoder_norms norms;
     enum ah_decoder_qk_norm qk_norm;

@@ -94,6 +94,7 @@ static void describe(struct ah_model_def *def, const void *config)
     def->vocab_size = neox->vocab_size;
     def->max_seq = neox->positions;
     def->layers = (int)neox->layers;
+    def->switch_seq = ah__rope_switch(&neox->rope);
     def->dropout_key = neox->dropout.key;
     def->dropout = neox->dropout.rate;
 }

@@ -14,7 +14,7 @@ static const char *const dropouts[] = {"attention_dropout", "resid_pdrop", "embd
 
 static int parse(void **out, const struct ah_json *json)
 {
-    struct ah_decoder decoder = {.eps = 1e-5, .partial = true, .fused = true, .dropouts = dropouts};
+    struct ah_decoder decoder = {.eps = 1e-5, .partial = true, .original = 4096, .fused = true, .dropouts = dropouts};
     AH_TRY(ah__decoder_parse(&decoder, json));
     AH_TRY(ah__config_int(&decoder.kind[0].window, json, "sliding_window", 1, 1 << 24));
     return ah__decoder_new(out, &decoder);

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/format.h"
+#include "graph/graph.h"
 #include "model/config.h"
 
 static int parse_llama3(struct ah_rope *rope, const struct ah_json *json, int64_t positions)
@@ -54,11 +56,103 @@ static int parse_yarn(struct ah_rope *rope, const struct ah_json *json, int64_t 
     return parse_magnitude(rope, json);
 }
 
+/* ---- longrope ---------------------------------------------------------------------------------------------------- */
+
+/* How many numbers above 0 the array has. */
+static int parse_stretches(int *count, float *out, const struct ah_json *json, const char *key)
+{
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(json->node, key), *item;
+    const char *dot = json->where[0] ? "." : "";
+    *count = 0;
+    if (!cJSON_IsArray(array))
+        return ah__fail(AH_EINPUT, "%s: key '%s%s%s': found %s, expected an array of numbers", json->path, json->where,
+                        dot, key, array ? "something else" : "nothing");
+    cJSON_ArrayForEach(item, array)
+    {
+        if (*count == AH_ROPE_MOST_PAIRS)
+            return ah__fail(AH_EINPUT, "%s: key '%s%s%s': found %d numbers, expected at most %d", json->path,
+                            json->where, dot, key, cJSON_GetArraySize(array), AH_ROPE_MOST_PAIRS);
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1e-6 && item->valuedouble <= 1e6))
+            return ah__fail(AH_EINPUT, "%s: key '%s%s%s.%d': found another value, expected a number above 0",
+                            json->path, json->where, dot, key, *count);
+        out[(*count)++] = (float)item->valuedouble;
+    }
+    return AH_OK;
+}
+
+static double long_growth(double factor, int64_t original)
+{
+    return factor > 1 ? sqrt(1 + log(factor) / log((double)original)) : 1;
+}
+
+/* As transformers' _compute_longrope_parameters reads it. */
+static int parse_longrope(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
+                          int64_t positions)
+{
+    int more;
+    double factor;
+    if (!keys->original) {
+        rope->original = positions;
+        AH_TRY(ah__config_int(&rope->original, json, "original_max_position_embeddings", 2, 1 << 24));
+    }
+    factor = (double)positions / (double)rope->original;
+    AH_TRY(parse_stretches(&rope->stretches, rope->brief, json, "short_factor"));
+    AH_TRY(parse_stretches(&more, rope->lengthy, json, "long_factor"));
+    if (rope->stretches == 0 || rope->stretches != more)
+        return ah__fail(AH_EINPUT, "%s: key '%s.long_factor': found %d numbers, expected as many as short_factor has",
+                        json->path, json->where, more);
+    rope->usual = long_growth(factor, rope->original);
+    AH_TRY(ah__config_double(&factor, json, "factor", 1e-3, 1e6));
+    rope->magnitude = long_growth(factor, rope->original);
+    return ah__config_double(&rope->magnitude, json, "attention_factor", 1e-6, 1e6);
+}
+
+int64_t ah__rope_switch(const struct ah_rope *rope)
+{
+    return rope->stretches > 0 ? rope->original : 0;
+}
+
+/* As few digits as give the same float again. */
+static double as_written(float value)
+{
+    char text[32];
+    for (int digits = 6; digits < 9; digits++) {
+        ah__snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        float again = ah__strtof(text, NULL);
+        if (memcmp(&again, &value, sizeof value) == 0)
+            return ah__strtod(text, NULL);
+    }
+    return (double)value;
+}
+
+static int add_stretches(cJSON *object, const char *key, const float *stretches, int count)
+{
+    cJSON *array = cJSON_AddArrayToObject(object, key);
+    bool added = array;
+    for (int i = 0; added && i < count; i++)
+        added = cJSON_AddItemToArray(array, cJSON_CreateNumber(as_written(stretches[i])));
+    return added ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+}
+
+/* Three keys alone, as versions 4 want them, where they say all. */
+static int add_longrope(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_keys *keys)
+{
+    cJSON *object = cJSON_AddObjectToObject(tree, "rope_scaling");
+    AH_TRY(ah__json_add_string(object, "type", "longrope"));
+    AH_TRY(add_stretches(object, "short_factor", rope->brief, rope->stretches));
+    AH_TRY(add_stretches(object, "long_factor", rope->lengthy, rope->stretches));
+    if (rope->magnitude > rope->usual || rope->magnitude < rope->usual)
+        AH_TRY(ah__json_add_double(object, "attention_factor", rope->magnitude));
+    return ah__json_add_int(keys->original ? tree : object, "original_max_position_embeddings", rope->original);
+}
+
+/* ---- config.json -> rotation ------------------------------------------------------------------------------------- */
+
 /* An object with what is said of the rotation; `type` is its older name for rope_type. */
 static int parse_object(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
                         int64_t positions)
 {
-    static const char *const types[] = {"default", "linear", "dynamic", "llama3", "yarn", NULL};
+    static const char *const types[] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope", "su", NULL};
     const char *type = "default", *type_key = ah__json_has(json, "rope_type") ? "rope_type" : "type";
     if (ah__json_has(json, type_key))
         AH_TRY(ah__config_word(&type, json, type_key, types));
@@ -70,6 +164,8 @@ static int parse_object(struct ah_rope *rope, const struct ah_json *json, const 
         return ah__json_double(&rope->dynamic, json, "factor", 1e-3, 1e6);
     if (strcmp(type, "llama3") == 0)
         return parse_llama3(rope, json, positions);
+    if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0 || ah__json_has(json, "short_factor"))
+        return parse_longrope(rope, json, keys, positions);
     return strcmp(type, "yarn") == 0 ? parse_yarn(rope, json, positions) : AH_OK;
 }
 
@@ -84,6 +180,8 @@ int ah__rope_parse(struct ah_rope *rope, const struct ah_json *json, const struc
         AH_TRY(ah__config_double(&rope->theta, json, keys->theta, 1e-3, 1e12));
     if (keys->part)
         AH_TRY(ah__config_double(&rope->part, json, keys->part, 0, 1));
+    if (keys->original)
+        AH_TRY(ah__config_int(&rope->original, json, keys->original, 2, 1 << 24));
     if (!ah__json_has(json, key))
         return AH_OK;
     AH_TRY(ah__json_object(&object, json, key));
@@ -99,6 +197,10 @@ int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_jso
                   const struct ah_rope_keys *keys, int64_t size)
 {
     *dims = (int64_t)((double)size * rope->part);
+    if (rope->stretches > 0 && 2 * rope->stretches != *dims)
+        return ah__fail(AH_EINPUT, "%s: key '%s.short_factor': found %d numbers, expected %lld: a head's pairs",
+                        json->path, ah__json_has(json, "rope_parameters") ? "rope_parameters" : "rope_scaling",
+                        rope->stretches, (long long)(*dims / 2));
     if (*dims % 2 == 0)
         return AH_OK;
     return ah__fail(AH_EINPUT, "%s: key '%s': %lld of %lld channels of a head rotate, expected an even number",
@@ -136,6 +238,8 @@ int ah__rope_add(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_k
     AH_TRY(ah__json_add_double(tree, keys->theta, rope->theta));
     if (keys->part)
         AH_TRY(ah__json_add_double(tree, keys->part, rope->part));
+    if (rope->stretches > 0)
+        return add_longrope(tree, rope, keys);
     return rope->factor > 0 || rope->dynamic > 0 ? add_scaling(tree, rope) : AH_OK;
 }
 
@@ -158,6 +262,14 @@ static void ramp(struct ah_rotary_options *options, const struct ah_rope *rope, 
     options->magnitude = (float)rope->magnitude;
 }
 
+/* Of the sequences that x is recorded for: all that a cache has room for, or its own. */
+static int64_t rope_length(const struct ah_graph *graph, struct ah_tensor x)
+{
+    if (graph->cache || x.id < 0)
+        return graph->cache;
+    return graph->values[x.id].meta.shape.dim[1];
+}
+
 struct ah_tensor ah__rope_record(struct ah_graph *graph, struct ah_tensor x, int64_t heads, int64_t dims,
                                  const struct ah_rope *rope, bool by_head)
 {
@@ -168,7 +280,10 @@ struct ah_tensor ah__rope_record(struct ah_graph *graph, struct ah_tensor x, int
                                         .original = (int)rope->original};
     if (dims == 0)
         return x;
-    if (rope->magnitude > 0 && dims > 0)
+    if (rope->stretches > 0) {
+        options.stretches = rope_length(graph, x) > rope->original ? rope->lengthy : rope->brief;
+        options.magnitude = (float)rope->magnitude;
+    } else if (rope->magnitude > 0 && dims > 0)
         ramp(&options, rope, (double)dims);
     return ah_graph_rotary(graph, x, (int)heads, (float)rope->theta, (int)dims, &options);
 }

@@ -24,6 +24,16 @@ unsigned ah__attr_set(const struct ah_attr *attr)
     return set;
 }
 
+static bool is_stretched(const struct ah_attr *attr)
+{
+    return ah__attr_set(attr) & AH_ATTR_STRETCH;
+}
+
+static uint64_t stretch_hash(const struct ah_stretch *stretch, uint64_t seed)
+{
+    return ah__hash(stretch, sizeof *stretch, seed);
+}
+
 uint64_t ah__attr_hash(const struct ah_attr *attr, uint64_t seed)
 {
     uint64_t bits;
@@ -31,9 +41,9 @@ uint64_t ah__attr_hash(const struct ah_attr *attr, uint64_t seed)
     bits = 0;                                                                                                          \
     memcpy(&bits, &attr->name, sizeof attr->name);                                                                     \
     seed = ah__hash_int(bits, seed);
-    AH_ATTR_LIST(ADD)
+    AH_ATTR_NUMBERS(ADD)
 #undef ADD
-    return seed;
+    return is_stretched(attr) ? stretch_hash(&attr->stretch, seed) : seed;
 }
 
 /* With as few digits as give the same float again. */
@@ -45,6 +55,15 @@ static void float_format(char *text, size_t size, double value)
         if (memcmp(&again, &exact, sizeof exact) == 0)
             return;
     }
+}
+
+/* Too many to be read: how many, and their hash. */
+static void stretch_format(char *text, size_t size, struct ah_stretch value)
+{
+    int count = 0;
+    while (count < AH_ATTR_MOST_STRETCHES && value.of[count] > 0)
+        count++;
+    snprintf(text, size, "%d:%016llx", count, (unsigned long long)stretch_hash(&value, 0));
 }
 
 static void int_format(char *text, size_t size, int64_t value)
@@ -60,7 +79,10 @@ char *ah__attr_format(char *text, size_t size, const struct ah_attr *attr)
     text[0] = 0;
 #define ADD(id, type, name)                                                                                            \
     if (set & AH_ATTR_##id && used < size) {                                                                           \
-        _Generic(attr->name, float : float_format, default : int_format)(value, sizeof value, attr->name);             \
+        _Generic(attr->name, float                                                                                     \
+                 : float_format, struct ah_stretch                                                                     \
+                 : stretch_format, default                                                                             \
+                 : int_format)(value, sizeof value, attr->name);                                                       \
         int n = snprintf(text + used, size - used, "%s" #name "=%s", used ? ", " : "", value);                         \
         used += n > 0 ? (size_t)n : 0;                                                                                 \
     }

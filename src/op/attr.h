@@ -5,8 +5,14 @@
 
 #include "base/status.h"
 
+/* By what waves of a rotation are multiplied, pair by pair; all 0: by nothing. */
+enum { AH_ATTR_MOST_STRETCHES = 128 };
+struct ah_stretch {
+    float of[AH_ATTR_MOST_STRETCHES];
+};
+
 /* id, type (a number or bool), name. The default is zero: text and JSON show what differs from it. */
-#define AH_ATTR_LIST(X)                                                                                                \
+#define AH_ATTR_NUMBERS(X)                                                                                             \
     X(HEADS, int, heads)                                                                                               \
     X(KV_HEADS, int, kv_heads) /* of keys and values; each serves heads / kv_heads heads */                            \
     X(THETA, float, theta)     /* base of the wavelengths of a rotation by position */                                 \
@@ -23,12 +29,16 @@
     X(MAGNITUDE, float, magnitude) /* what is rotated is multiplied by it; 0: by nothing */                            \
     X(BY_HEAD, bool, by_head)      /* q, k and v lie side by side within each head, not each for all heads */          \
     X(WINDOW, int, window)         /* keys that a query sees, its own the last of them; 0: all up to its own */        \
+    X(CAP, float, cap)             /* x becomes cap * tanh(x / cap): scores, or logits; 0: x stays */                  \
     X(FIRST, int, first)           /* row of a table that is for position 0 */                                         \
     X(EPS, float, eps)             /* added to a variance */                                                           \
     X(OFFSET, float, offset)       /* added to the weight of a norm */                                                 \
     X(SCALE, float, scale)  /* what is multiplied by it; 0: queries times keys by 1 / sqrt of a head's channels */     \
     X(OUT_IN, bool, out_in) /* the weight is [O,I], not [I,O] */                                                       \
     X(ACC, unsigned, acc)   /* bit j: output j is added to, not overwritten */
+
+/* And what is no number. */
+#define AH_ATTR_LIST(X) AH_ATTR_NUMBERS(X) X(STRETCH, struct ah_stretch, stretch)
 
 struct ah_attr {
 #define AH_ATTR_FIELD(id, type, name) type name;

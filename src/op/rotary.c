@@ -7,7 +7,7 @@
 
 enum {
     ROTARY_ATTRS = AH_ATTR_HEADS | AH_ATTR_THETA | AH_ATTR_DIMS | AH_ATTR_FACTOR | AH_ATTR_LOW | AH_ATTR_HIGH |
-                   AH_ATTR_ORIGINAL | AH_ATTR_RAMP | AH_ATTR_MAGNITUDE | AH_ATTR_BY_HEAD
+                   AH_ATTR_ORIGINAL | AH_ATTR_RAMP | AH_ATTR_MAGNITUDE | AH_ATTR_STRETCH | AH_ATTR_BY_HEAD
 };
 
 int64_t ah__rotary_size(const struct ah_meta *x, const struct ah_attr *attr)
@@ -49,6 +49,8 @@ double ah__rotary_magnitude(const struct ah_attr *attr)
 double ah__rotary_angle(const struct ah_attr *attr, int64_t i, int64_t pairs)
 {
     double angle = pow((double)attr->theta, -((double)i / (double)pairs));
+    if (attr->stretch.of[0] > 0)
+        return angle / (double)attr->stretch.of[i];
     if (!(attr->factor > 0))
         return angle;
     if (attr->ramp)
@@ -77,6 +79,22 @@ static int expect_stretch(const struct ah_attr *attr)
     return AH_OK;
 }
 
+/* One for each pair, or none. */
+static int expect_stretches(const struct ah_attr *attr, int64_t pairs)
+{
+    const float *of = attr->stretch.of;
+    if (!(of[0] > 0) && of[0] >= 0)
+        return AH_OK;
+    if (pairs > AH_ATTR_MOST_STRETCHES)
+        return ah__fail(AH_EINPUT, "stretches: found %lld pairs of channels, expected at most %d", (long long)pairs,
+                        AH_ATTR_MOST_STRETCHES);
+    for (int64_t i = 0; i < pairs; i++)
+        if (!(of[i] > 0 && isfinite(of[i])))
+            return ah__fail(AH_EINPUT, "stretches: found %g of pair %lld, expected a number above 0", (double)of[i],
+                            (long long)i);
+    return AH_OK;
+}
+
 static int rotary_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
     AH_TRY(ah__op_expect_float("x", &in[0], 3, 3));
@@ -91,6 +109,7 @@ static int rotary_infer(struct ah_meta *out, const struct ah_meta *in, const str
     if (!(attr->theta > 0 && isfinite(attr->theta)))
         return ah__fail(AH_EINPUT, "theta: found %g, expected a number above 0", (double)attr->theta);
     AH_TRY(expect_stretch(attr));
+    AH_TRY(expect_stretches(attr, ah__rotary_pairs(&in[0], attr)));
     AH_TRY(ah__op_expect_positions(&in[1], &in[0]));
     out[0] = in[0];
     return AH_OK;

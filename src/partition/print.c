@@ -147,14 +147,18 @@ static int add_operand(cJSON *parent, const char *name, const struct ah_operand 
 
 static int add_attr(cJSON *object, const struct ah_attr *attr)
 {
+    struct ah_attr stretch = {.stretch = attr->stretch};
+    char text[AH_ATTR_TEXT_BYTES];
     unsigned set = ah__attr_set(attr);
 #define ADD(id, type, name)                                                                                            \
     if (set & AH_ATTR_##id)                                                                                            \
         AH_TRY(_Generic(attr->name, float                                                                              \
                         : ah__json_add_double, default                                                                 \
                         : ah__json_add_int)(object, #name, attr->name));
-    AH_ATTR_LIST(ADD)
+    AH_ATTR_NUMBERS(ADD)
 #undef ADD
+    if (set & AH_ATTR_STRETCH)
+        return ah__json_add_string(object, "stretch", strchr(ah__attr_format(text, sizeof text, &stretch), '=') + 1);
     return AH_OK;
 }
 

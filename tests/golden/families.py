@@ -25,6 +25,7 @@ B, T, VOCAB, HIDDEN, INNER = 2, 11, 41, 24, 40
 LLAMA3 = dict(rope_type="llama3", rope_theta=100.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=64)
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=8)
+LONG = dict(rope_type="longrope", short_factor=[1.0, 1.05, 1.3], long_factor=[1.1, 3.0, 7.5])
 SIZES = dict(vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=2, num_attention_heads=4,
              max_position_embeddings=16)
 GATED = dict(SIZES, intermediate_size=INNER, bos_token_id=None, eos_token_id=None)
@@ -77,6 +78,12 @@ CASES = {
                                   pad_token_id=None,
                                   rope_parameters=dict(rope_type="default", rope_theta=1e3,
                                                        partial_rotary_factor=0.75))),
+    "phi3-short": ("Phi3", dict(GATED, num_key_value_heads=2, pad_token_id=None, original_max_position_embeddings=12,
+                                rope_parameters=dict(LONG, rope_theta=100.0))),
+    "phi3-long": ("Phi3", dict(GATED, num_attention_heads=3, num_key_value_heads=1, tie_word_embeddings=True,
+                               pad_token_id=None, original_max_position_embeddings=10,
+                               rope_parameters=dict(LONG, rope_theta=1e3, partial_rotary_factor=0.75,
+                                                    attention_factor=1.4))),
     "qwen2-tied": ("Qwen2", dict(GATED, num_key_value_heads=2, tie_word_embeddings=True)),
     "qwen2-window": ("Qwen2", dict(GATED, num_key_value_heads=1, use_sliding_window=True, sliding_window=5,
                                    max_window_layers=0)),

@@ -151,6 +151,56 @@ static void stops_where_examples_end(void **state)
     }
 }
 
+static void train_longrope(char out[PATH_SIZE])
+{
+    char folder[PATH_SIZE / 2], model[PATH_SIZE], data[PATH_SIZE], text[601];
+    struct ah_train_options options;
+    struct ah_train_result result;
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    snprintf(model, sizeof model, "%s/model.json", folder);
+    snprintf(data, sizeof data, "%s/data.txt", folder);
+    snprintf(out, PATH_SIZE, "%s/out", folder);
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = (char)('a' + i * i % 17);
+    text[sizeof text - 1] = 0;
+    write_text(data, text);
+    write_text(model, "{\"model_type\": \"phi3\", \"vocab_size\": 128, \"max_position_embeddings\": 64, "
+                      "\"hidden_size\": 16, \"intermediate_size\": 16, \"num_hidden_layers\": 1, "
+                      "\"num_attention_heads\": 2, \"original_max_position_embeddings\": 12, \"rope_scaling\": "
+                      "{\"type\": \"longrope\", \"short_factor\": [1, 1, 1, 1], \"long_factor\": [3, 9, 20, 60]}}");
+    ah_train_options_init(&options, sizeof options);
+    options.model_path = model;
+    options.data_path = data;
+    options.out_dir = out;
+    options.plan = "resident";
+    options.dev.threads = 1;
+    options.seq = 40;
+    options.steps = 20;
+    options.lr = 1e-2;
+    assert_ok(ah_train(&result, &options));
+}
+
+/* Where a text outgrows the lengths that rotate alike, all of it is run again: as if it had been the prompt. */
+static void outgrows_short_rotations(void **state)
+{
+    (void)state;
+    char out[PATH_SIZE], text[64] = "abc";
+    struct heard heard = {.count = 0}, one;
+    train_longrope(out);
+    struct ah_generate_options options = {
+        .model_dir = out, .prompt = "abc", .tokens = 24, .threads = 1, .on_token = hear, .context = &heard};
+    assert_ok(ah_generate(&options));
+    options.tokens = 1;
+    options.prompt = text;
+    options.context = &one;
+    for (int i = 0; i < 24; i++) {
+        one = (struct heard){.count = 0};
+        assert_ok(ah_generate(&options));
+        strcat(text, one.text);
+    }
+    assert_string_equal(text + 3, heard.text);
+}
+
 static void refuses(void **state)
 {
     (void)state;
@@ -197,5 +247,6 @@ static void refuses_a_model_that_is_not_of_bytes(void **state)
 }
 
 AH_TEST_SUITE("infer/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),
-              cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test_setup(refuses, train_once),
-              cmocka_unit_test(stops_where_examples_end), cmocka_unit_test(refuses_a_model_that_is_not_of_bytes))
+              cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test(outgrows_short_rotations),
+              cmocka_unit_test_setup(refuses, train_once), cmocka_unit_test(stops_where_examples_end),
+              cmocka_unit_test(refuses_a_model_that_is_not_of_bytes))

@@ -1,5 +1,6 @@
 /* The families beside GPT-2: every wrong key named, what means the same has the same canonical text, and the sizes of
  * well-known models. Their arithmetic: tests/partition/test_families.c and tests/run/test_families.c. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,87 +27,96 @@
 #define OPT "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":48"
 #define LLAMA3 "\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8"
 
+#define LONG "\"short_factor\":[1,1.25,1.3,1.5],\"long_factor\":[1,1.1,4,16.08]"
+
 static int parse(struct ah_model **out, const char *text)
 {
     return ah__model_parse(out, text, strlen(text), "m.json");
 }
 
+static const struct {
+    const char *text, *words;
+} wrong[] = {
+    {LLAMA ",\"quantization_config\":{}}", "m.json: key 'quantization_config': found {}, expected null"},
+    {LLAMA ",\"num_key_value_heads\":3}", "key 'num_key_value_heads': found 3, expected a divisor of"},
+    {LLAMA ",\"head_dim\":7}", "key 'head_dim': 7 of 7 channels of a head rotate, expected an even number"},
+    {LLAMA ",\"hidden_act\":\"gelu\"}", "key 'hidden_act': found 'gelu', expected 'silu' or 'swish'"},
+    {LLAMA ",\"rms_norm_eps\":0}", "key 'rms_norm_eps': found 0"},
+    {LLAMA ",\"attention_dropout\":2}", "key 'attention_dropout': found 2"},
+    {LLAMA ",\"sliding_window\":4}", "key 'sliding_window': found 4, expected null"},
+    {LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\"}}", "key 'rope_scaling.factor': found nothing"},
+    {LLAMA ",\"rope_scaling\":{\"type\":\"ntk\",\"factor\":2}}",
+     "m.json: key 'rope_scaling.type': found 'ntk', expected 'default' or 'linear' or 'dynamic' or 'llama3' or "
+     "'yarn' or 'longrope' or 'su'"},
+    {LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":0.5}}", "key 'rope_parameters.factor': found 0.5"},
+    {LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2,\"beta_slow\":40}}",
+     "key 'rope_parameters.beta_slow': found 40, expected less than beta_fast 32"},
+    {OLMO3 ",\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":100}}}",
+     "key 'rope_parameters.sliding_attention.rope_theta': found 100, expected 500000"},
+    {LLAMA ",\"rope_parameters\":{\"rope_type\":\"longrope\"}}",
+     "key 'rope_parameters.short_factor': found nothing, expected an array of numbers"},
+    {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,1,1,0],\"long_factor\":[1,1,1,1]}}",
+     "key 'rope_scaling.short_factor.3': found another value, expected a number above 0"},
+    {PHI3 ",\"rope_scaling\":{\"type\":\"su\",\"short_factor\":[1,1,1,1],\"long_factor\":[1,1,1]}}",
+     "key 'rope_scaling.long_factor': found 3 numbers, expected as many as short_factor has"},
+    {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,2,3],\"long_factor\":[1,2,3]}}",
+     "key 'rope_scaling.short_factor': found 3 numbers, expected 4: a head's pairs"},
+    {LLAMA ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
+     "key 'rope_parameters.partial_rotary_factor': found 0.5"},
+    {LLAMA ",\"rope_parameters\":{},\"rope_scaling\":{}}", "key 'rope_scaling': found beside 'rope_parameters'"},
+    {LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}", "key 'rope_scaling.factor': found nothing"},
+    {LLAMA ",\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}}",
+     "key 'rope_scaling.low_freq_factor': found 4, expected less than high_freq_factor 4"},
+    {"{\"model_type\":\"llama\"," SIZES "}", "key 'intermediate_size': found nothing"},
+    {"{\"model_type\":\"llama\",\"vocab_size\":61,\"hidden_size\":30,\"num_hidden_layers\":2,\"intermediate_size\":"
+     "8,\"num_attention_heads\":4,\"max_position_embeddings\":16}",
+     "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30 or head_dim"},
+    {MISTRAL ",\"sliding_window\":0}", "key 'sliding_window': found 0"},
+    {QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":-1}", "key 'max_window_layers': found -1"},
+    {QWEN3 ",\"layer_types\":[\"full_attention\"]}",
+     "key 'layer_types': found 1 words, expected num_hidden_layers of them"},
+    {QWEN3 ",\"layer_types\":[\"full_attention\",7]}",
+     "key 'layer_types.1': found no word, expected 'full_attention' or 'sliding_attention'"},
+    {QWEN3 ",\"layer_types\":[\"chunked_attention\",\"full_attention\"]}",
+     "key 'layer_types.0': found 'chunked_attention', expected"},
+    {GEMMA ",\"hidden_act\":\"silu\"}", "key 'hidden_act': found 'silu', expected 'gelu_pytorch_tanh' or"},
+    {GEMMA ",\"hidden_activation\":\"gelu\"}", "key 'hidden_activation': found 'gelu', expected"},
+    {GEMMA3 ",\"hidden_activation\":\"gelu\"}", "key 'hidden_activation': found 'gelu', expected"},
+    {GEMMA3 ",\"attn_logit_softcapping\":50}", "key 'attn_logit_softcapping': found 50, expected null"},
+    {GEMMA3 ",\"final_logit_softcapping\":30}", "key 'final_logit_softcapping': found 30, expected null"},
+    {GEMMA3 ",\"use_bidirectional_attention\":true}", "key 'use_bidirectional_attention': found true"},
+    {GEMMA3 ",\"sliding_window_pattern\":0}", "key 'sliding_window_pattern': found 0"},
+    {GEMMA3 ",\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"linear\",\"factor\":2}}}",
+     "key 'rope_parameters.sliding_attention.rope_type': found a scaling, expected 'default'"},
+    {SMOLLM3 ",\"use_sliding_window\":true}", "key 'use_sliding_window': found true, expected false"},
+    {SMOLLM3 ",\"no_rope_layers\":[1]}", "key 'no_rope_layers': found 1 numbers, expected num_hidden_layers 2"},
+    {SMOLLM3 ",\"no_rope_layers\":[1,2]}", "key 'no_rope_layers.1': found another value, expected 0 or 1"},
+    {SMOLLM3 ",\"no_rope_layer_interval\":0}", "key 'no_rope_layer_interval': found 0"},
+    {GRANITE ",\"logits_scaling\":0}", "key 'logits_scaling': found 0"},
+    {GRANITE ",\"sliding_window\":4}", "key 'sliding_window': found 4, expected null"},
+    {OLMO2 ",\"clip_qkv\":8}", "key 'clip_qkv': found 8, expected null"},
+    {OLMO2 ",\"embedding_multiplier\":12}", "key 'embedding_multiplier': found 12, expected 1"},
+    {PHI3 ",\"attention_bias\":true}", "key 'attention_bias': found true, expected false"},
+    {NEOX ",\"rotary_pct\":0.4}", "key 'rotary_pct': 3 of 8 channels of a head rotate, expected an even number"},
+    {NEOX ",\"hidden_act\":\"silu\"}", "key 'hidden_act': found 'silu', expected 'gelu' or 'gelu_new' or 'relu'"},
+    {"{\"model_type\":\"gpt_neox\",\"vocab_size\":61,\"hidden_size\":30,\"num_hidden_layers\":2,"
+     "\"intermediate_size\":8,\"num_attention_heads\":4,\"max_position_embeddings\":16}",
+     "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30"},
+    {OPT ",\"do_layer_norm_before\":false}", "key 'do_layer_norm_before': found false, expected true"},
+    {OPT ",\"_remove_final_layer_norm\":true}", "key '_remove_final_layer_norm': found true, expected false"},
+    {OPT ",\"layer_norm_elementwise_affine\":false}", "key 'layer_norm_elementwise_affine': found false"},
+    {OPT ",\"word_embed_proj_dim\":16}", "key 'word_embed_proj_dim': found 16, expected hidden_size 32"},
+    {"{\"model_type\":\"opt\",\"vocab_size\":61,\"hidden_size\":30,\"num_hidden_layers\":2,\"ffn_dim\":8,"
+     "\"num_attention_heads\":4,\"max_position_embeddings\":16}",
+     "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30"},
+};
+
 static void wrong_configs(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *words;
-    } cases[] = {
-        {LLAMA ",\"quantization_config\":{}}", "m.json: key 'quantization_config': found {}, expected null"},
-        {LLAMA ",\"num_key_value_heads\":3}", "key 'num_key_value_heads': found 3, expected a divisor of"},
-        {LLAMA ",\"head_dim\":7}", "key 'head_dim': 7 of 7 channels of a head rotate, expected an even number"},
-        {LLAMA ",\"hidden_act\":\"gelu\"}", "key 'hidden_act': found 'gelu', expected 'silu' or 'swish'"},
-        {LLAMA ",\"rms_norm_eps\":0}", "key 'rms_norm_eps': found 0"},
-        {LLAMA ",\"attention_dropout\":2}", "key 'attention_dropout': found 2"},
-        {LLAMA ",\"sliding_window\":4}", "key 'sliding_window': found 4, expected null"},
-        {LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\"}}", "key 'rope_scaling.factor': found nothing"},
-        {LLAMA ",\"rope_scaling\":{\"type\":\"ntk\",\"factor\":2}}",
-         "m.json: key 'rope_scaling.type': found 'ntk', expected 'default' or 'linear' or 'dynamic' or 'llama3' or "
-         "'yarn'"},
-        {LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":0.5}}",
-         "key 'rope_parameters.factor': found 0.5"},
-        {LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2,\"beta_slow\":40}}",
-         "key 'rope_parameters.beta_slow': found 40, expected less than beta_fast 32"},
-        {OLMO3 ",\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":100}}}",
-         "key 'rope_parameters.sliding_attention.rope_theta': found 100, expected 500000"},
-        {LLAMA ",\"rope_parameters\":{\"rope_type\":\"longrope\"}}", "found 'longrope'"},
-        {LLAMA ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
-         "key 'rope_parameters.partial_rotary_factor': found 0.5"},
-        {LLAMA ",\"rope_parameters\":{},\"rope_scaling\":{}}", "key 'rope_scaling': found beside 'rope_parameters'"},
-        {LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}", "key 'rope_scaling.factor': found nothing"},
-        {LLAMA ",\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}}",
-         "key 'rope_scaling.low_freq_factor': found 4, expected less than high_freq_factor 4"},
-        {"{\"model_type\":\"llama\"," SIZES "}", "key 'intermediate_size': found nothing"},
-        {"{\"model_type\":\"llama\",\"vocab_size\":61,\"hidden_size\":30,\"num_hidden_layers\":2,\"intermediate_size\":"
-         "8,\"num_attention_heads\":4,\"max_position_embeddings\":16}",
-         "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30 or head_dim"},
-        {MISTRAL ",\"sliding_window\":0}", "key 'sliding_window': found 0"},
-        {QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":-1}", "key 'max_window_layers': found -1"},
-        {QWEN3 ",\"layer_types\":[\"full_attention\"]}",
-         "key 'layer_types': found 1 words, expected num_hidden_layers of them"},
-        {QWEN3 ",\"layer_types\":[\"full_attention\",7]}",
-         "key 'layer_types.1': found no word, expected 'full_attention' or 'sliding_attention'"},
-        {QWEN3 ",\"layer_types\":[\"chunked_attention\",\"full_attention\"]}",
-         "key 'layer_types.0': found 'chunked_attention', expected"},
-        {GEMMA ",\"hidden_act\":\"silu\"}", "key 'hidden_act': found 'silu', expected 'gelu_pytorch_tanh' or"},
-        {GEMMA ",\"hidden_activation\":\"gelu\"}", "key 'hidden_activation': found 'gelu', expected"},
-        {GEMMA3 ",\"hidden_activation\":\"gelu\"}", "key 'hidden_activation': found 'gelu', expected"},
-        {GEMMA3 ",\"attn_logit_softcapping\":50}", "key 'attn_logit_softcapping': found 50, expected null"},
-        {GEMMA3 ",\"final_logit_softcapping\":30}", "key 'final_logit_softcapping': found 30, expected null"},
-        {GEMMA3 ",\"use_bidirectional_attention\":true}", "key 'use_bidirectional_attention': found true"},
-        {GEMMA3 ",\"sliding_window_pattern\":0}", "key 'sliding_window_pattern': found 0"},
-        {GEMMA3 ",\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"linear\",\"factor\":2}}}",
-         "key 'rope_parameters.sliding_attention.rope_type': found a scaling, expected 'default'"},
-        {SMOLLM3 ",\"use_sliding_window\":true}", "key 'use_sliding_window': found true, expected false"},
-        {SMOLLM3 ",\"no_rope_layers\":[1]}", "key 'no_rope_layers': found 1 numbers, expected num_hidden_layers 2"},
-        {SMOLLM3 ",\"no_rope_layers\":[1,2]}", "key 'no_rope_layers.1': found another value, expected 0 or 1"},
-        {SMOLLM3 ",\"no_rope_layer_interval\":0}", "key 'no_rope_layer_interval': found 0"},
-        {GRANITE ",\"logits_scaling\":0}", "key 'logits_scaling': found 0"},
-        {GRANITE ",\"sliding_window\":4}", "key 'sliding_window': found 4, expected null"},
-        {OLMO2 ",\"clip_qkv\":8}", "key 'clip_qkv': found 8, expected null"},
-        {OLMO2 ",\"embedding_multiplier\":12}", "key 'embedding_multiplier': found 12, expected 1"},
-        {PHI3 ",\"attention_bias\":true}", "key 'attention_bias': found true, expected false"},
-        {NEOX ",\"rotary_pct\":0.4}", "key 'rotary_pct': 3 of 8 channels of a head rotate, expected an even number"},
-        {NEOX ",\"hidden_act\":\"silu\"}", "key 'hidden_act': found 'silu', expected 'gelu' or 'gelu_new' or 'relu'"},
-        {"{\"model_type\":\"gpt_neox\",\"vocab_size\":61,\"hidden_size\":30,\"num_hidden_layers\":2,"
-         "\"intermediate_size\":8,\"num_attention_heads\":4,\"max_position_embeddings\":16}",
-         "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30"},
-        {OPT ",\"do_layer_norm_before\":false}", "key 'do_layer_norm_before': found false, expected true"},
-        {OPT ",\"_remove_final_layer_norm\":true}", "key '_remove_final_layer_norm': found true, expected false"},
-        {OPT ",\"layer_norm_elementwise_affine\":false}", "key 'layer_norm_elementwise_affine': found false"},
-        {OPT ",\"word_embed_proj_dim\":16}", "key 'word_embed_proj_dim': found 16, expected hidden_size 32"},
-        {"{\"model_type\":\"opt\",\"vocab_size\":61,\"hidden_size\":30,\"num_hidden_layers\":2,\"ffn_dim\":8,"
-         "\"num_attention_heads\":4,\"max_position_embeddings\":16}",
-         "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30"},
-    };
-    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+    for (size_t i = 0; i < AH_LENGTH(wrong); i++) {
         struct ah_model *model = NULL;
-        assert_fails(parse(&model, cases[i].text), AH_EINPUT, cases[i].words);
+        assert_fails(parse(&model, wrong[i].text), AH_EINPUT, wrong[i].words);
         assert_null(model);
     }
 }
@@ -125,85 +135,125 @@ static char *text_of(const char *text)
     return out;
 }
 
+static const struct {
+    const char *a, *b;
+    bool differ;
+} texts[] = {
+    {LLAMA "}", LLAMA ",\"num_key_value_heads\":4,\"head_dim\":8,\"pretraining_tp\":1,\"rope_theta\":10000.0}", false},
+    {LLAMA "}", LLAMA ",\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000}}", false},
+    {LLAMA ",\"rope_theta\":500,\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 "}}",
+     LLAMA ",\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":500," LLAMA3 "}}", false},
+    {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}}", true},
+    {LLAMA "}", LLAMA ",\"mlp_bias\":true}", true},
+    {LLAMA "}", LLAMA ",\"attention_dropout\":0.1}", false},
+    {MISTRAL "}", MISTRAL ",\"sliding_window\":4096}", false},
+    {MISTRAL "}", MISTRAL ",\"sliding_window\":null}", true},
+    {QWEN2 "}", QWEN2 ",\"sliding_window\":4,\"max_window_layers\":1,\"use_sliding_window\":false}", false},
+    {QWEN2 "}", QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":2}", false},
+    {QWEN2 "}", QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":0}", true},
+    {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":0}",
+     QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
+           "\"sliding_attention\"]}",
+     false},
+    {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":1}",
+     QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"full_attention\","
+           "\"sliding_attention\"]}",
+     false},
+    {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":1}",
+     QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
+           "\"full_attention\"]}",
+     true},
+    {SMOLLM3 "}", SMOLLM3 ",\"num_key_value_heads\":4,\"no_rope_layers\":[1,1,0],\"rope_theta\":2000000}", false},
+    {SMOLLM3 "}", SMOLLM3 ",\"no_rope_layer_interval\":2}", true},
+    {GEMMA "}", GEMMA ",\"hidden_act\":\"gelu\",\"hidden_activation\":null,\"head_dim\":256}", false},
+    {GEMMA3 "}", GEMMA3 ",\"sliding_window_pattern\":6,\"sliding_window\":4096,\"query_pre_attn_scalar\":256}", false},
+    {GEMMA3 "}",
+     GEMMA3 ",\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6},\"sliding_attention\":"
+            "{\"rope_theta\":1e4}}}",
+     false},
+    {GEMMA3 "}", GEMMA3 ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}", true},
+    {GEMMA3 "}", GEMMA3 ",\"rope_local_base_freq\":5000}", true},
+    {GEMMA3 "}", GEMMA3 ",\"sliding_window_pattern\":2}", true},
+    {LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":4}}",
+     LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"original_max_position_embeddings\":4,\"beta_fast\":32,"
+           "\"beta_slow\":1,\"truncate\":true}}",
+     false},
+    {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}}", true},
+    {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":4}}", true},
+    {OLMO3 "}",
+     OLMO3 ",\"rope_theta\":500000,\"sliding_window\":4096,\"layer_types\":[\"sliding_attention\","
+           "\"sliding_attention\"]}",
+     false},
+    {OLMO3 "}", OLMO3 ",\"layer_types\":[\"sliding_attention\",\"full_attention\"]}", true},
+    {QWEN3 "}", QWEN3 ",\"head_dim\":128}", false},
+    {QWEN3 "}", QWEN3 ",\"attention_bias\":true}", true},
+    {GRANITE "}", GRANITE ",\"attention_multiplier\":1,\"logits_scaling\":1,\"mlp_bias\":false}", false},
+    {GRANITE "}", GRANITE ",\"logits_scaling\":16}", true},
+    {GRANITE "}", GRANITE ",\"embedding_multiplier\":12}", true},
+    {OLMO2 "}", OLMO2 ",\"attention_bias\":false,\"rms_norm_eps\":1e-5}", false},
+    {PHI3 "}", PHI3 ",\"rms_norm_eps\":1e-5,\"partial_rotary_factor\":1,\"sliding_window\":null}", false},
+    {PHI3 "}", PHI3 ",\"sliding_window\":2047}", true},
+    {PHI3 ",\"partial_rotary_factor\":0.5}", PHI3 ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}", false},
+    {PHI3 ",\"original_max_position_embeddings\":8,\"rope_scaling\":{\"type\":\"su\"," LONG "}}",
+     PHI3 ",\"original_max_position_embeddings\":8,\"rope_parameters\":{\"rope_type\":\"longrope\",\"factor\":2,"
+          "\"original_max_position_embeddings\":4," LONG "}}",
+     false},
+    {PHI3 ",\"original_max_position_embeddings\":8,\"rope_scaling\":{\"type\":\"longrope\"," LONG "}}",
+     PHI3 ",\"rope_scaling\":{\"type\":\"yarn\"," LONG "}}", true},
+    {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\"," LONG "}}",
+     PHI3 ",\"rope_scaling\":{\"type\":\"longrope\",\"attention_factor\":1.5," LONG "}}", true},
+    {LLAMA ",\"rope_scaling\":{\"type\":\"longrope\",\"original_max_position_embeddings\":8," LONG "}}",
+     LLAMA ",\"rope_scaling\":{\"type\":\"longrope\"," LONG "}}", true},
+    {NEOX "}", NEOX ",\"rotary_pct\":0.25,\"rotary_emb_base\":10000,\"classifier_dropout\":0.1}", false},
+    {NEOX "}", NEOX ",\"rope_parameters\":{\"partial_rotary_factor\":0.25,\"rope_theta\":10000}}", false},
+    {NEOX "}", NEOX ",\"use_parallel_residual\":false}", true},
+    {NEOX "}", NEOX ",\"hidden_act\":\"gelu_fast\"}", true},
+    {OPT "}", OPT ",\"activation_function\":\"relu\",\"dropout\":0.1,\"pad_token_id\":1,\"prefix\":\"</s>\"}", false},
+    {OPT "}", OPT ",\"enable_bias\":false}", true},
+};
+
 static void what_means_the_same_has_one_text(void **state)
 {
     (void)state;
-    static const struct {
-        const char *a, *b;
-        bool differ;
-    } pairs[] = {
-        {LLAMA "}", LLAMA ",\"num_key_value_heads\":4,\"head_dim\":8,\"pretraining_tp\":1,\"rope_theta\":10000.0}",
-         false},
-        {LLAMA "}", LLAMA ",\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000}}", false},
-        {LLAMA ",\"rope_theta\":500,\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 "}}",
-         LLAMA ",\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":500," LLAMA3 "}}", false},
-        {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}}", true},
-        {LLAMA "}", LLAMA ",\"mlp_bias\":true}", true},
-        {LLAMA "}", LLAMA ",\"attention_dropout\":0.1}", false},
-        {MISTRAL "}", MISTRAL ",\"sliding_window\":4096}", false},
-        {MISTRAL "}", MISTRAL ",\"sliding_window\":null}", true},
-        {QWEN2 "}", QWEN2 ",\"sliding_window\":4,\"max_window_layers\":1,\"use_sliding_window\":false}", false},
-        {QWEN2 "}", QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":2}", false},
-        {QWEN2 "}", QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":0}", true},
-        {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":0}",
-         QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
-               "\"sliding_attention\"]}",
-         false},
-        {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":1}",
-         QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"full_attention\","
-               "\"sliding_attention\"]}",
-         false},
-        {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":1}",
-         QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
-               "\"full_attention\"]}",
-         true},
-        {SMOLLM3 "}", SMOLLM3 ",\"num_key_value_heads\":4,\"no_rope_layers\":[1,1,0],\"rope_theta\":2000000}", false},
-        {SMOLLM3 "}", SMOLLM3 ",\"no_rope_layer_interval\":2}", true},
-        {GEMMA "}", GEMMA ",\"hidden_act\":\"gelu\",\"hidden_activation\":null,\"head_dim\":256}", false},
-        {GEMMA3 "}", GEMMA3 ",\"sliding_window_pattern\":6,\"sliding_window\":4096,\"query_pre_attn_scalar\":256}",
-         false},
-        {GEMMA3 "}",
-         GEMMA3 ",\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6},\"sliding_attention\":"
-                "{\"rope_theta\":1e4}}}",
-         false},
-        {GEMMA3 "}", GEMMA3 ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}", true},
-        {GEMMA3 "}", GEMMA3 ",\"rope_local_base_freq\":5000}", true},
-        {GEMMA3 "}", GEMMA3 ",\"sliding_window_pattern\":2}", true},
-        {LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":4}}",
-         LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"original_max_position_embeddings\":4,\"beta_fast\":32,"
-               "\"beta_slow\":1,\"truncate\":true}}",
-         false},
-        {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}}", true},
-        {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":4}}", true},
-        {OLMO3 "}",
-         OLMO3 ",\"rope_theta\":500000,\"sliding_window\":4096,\"layer_types\":[\"sliding_attention\","
-               "\"sliding_attention\"]}",
-         false},
-        {OLMO3 "}", OLMO3 ",\"layer_types\":[\"sliding_attention\",\"full_attention\"]}", true},
-        {QWEN3 "}", QWEN3 ",\"head_dim\":128}", false},
-        {QWEN3 "}", QWEN3 ",\"attention_bias\":true}", true},
-        {GRANITE "}", GRANITE ",\"attention_multiplier\":1,\"logits_scaling\":1,\"mlp_bias\":false}", false},
-        {GRANITE "}", GRANITE ",\"logits_scaling\":16}", true},
-        {GRANITE "}", GRANITE ",\"embedding_multiplier\":12}", true},
-        {OLMO2 "}", OLMO2 ",\"attention_bias\":false,\"rms_norm_eps\":1e-5}", false},
-        {PHI3 "}", PHI3 ",\"rms_norm_eps\":1e-5,\"partial_rotary_factor\":1,\"sliding_window\":null}", false},
-        {PHI3 "}", PHI3 ",\"sliding_window\":2047}", true},
-        {PHI3 ",\"partial_rotary_factor\":0.5}", PHI3 ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}", false},
-        {NEOX "}", NEOX ",\"rotary_pct\":0.25,\"rotary_emb_base\":10000,\"classifier_dropout\":0.1}", false},
-        {NEOX "}", NEOX ",\"rope_parameters\":{\"partial_rotary_factor\":0.25,\"rope_theta\":10000}}", false},
-        {NEOX "}", NEOX ",\"use_parallel_residual\":false}", true},
-        {NEOX "}", NEOX ",\"hidden_act\":\"gelu_fast\"}", true},
-        {OPT "}", OPT ",\"activation_function\":\"relu\",\"dropout\":0.1,\"pad_token_id\":1,\"prefix\":\"</s>\"}",
-         false},
-        {OPT "}", OPT ",\"enable_bias\":false}", true},
-    };
-    for (size_t i = 0; i < AH_LENGTH(pairs); i++) {
-        char *a = text_of(pairs[i].a), *b = text_of(pairs[i].b);
-        if ((strcmp(a, b) != 0) != pairs[i].differ)
-            fail_msg("%s and %s are %s", pairs[i].a, pairs[i].b, pairs[i].differ ? "the same" : "different");
+    for (size_t i = 0; i < AH_LENGTH(texts); i++) {
+        char *a = text_of(texts[i].a), *b = text_of(texts[i].b);
+        if ((strcmp(a, b) != 0) != texts[i].differ)
+            fail_msg("%s and %s are %s", texts[i].a, texts[i].b, texts[i].differ ? "the same" : "different");
         free(a);
         free(b);
     }
+}
+
+/* Which stretches the rotations of a graph have follows from the sequence, or from the room of a cache. */
+static void expect_stretch(const struct ah_model *model, int64_t seq, int64_t cache, float last)
+{
+    struct ah_graph *graph;
+    int found = 0;
+    assert_ok(ah_model_record(&graph, model,
+                              &(struct ah_record_options){.batch = 1, .seq = seq, .compute = AH_F32, .cache = cache}));
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].op == AH_OP_ROTARY) {
+            const struct ah_attr *attr = &graph->nodes[n].attr;
+            found++;
+            assert_memory_equal(&attr->stretch.of[3], &last, sizeof last);
+            assert_true(fabs((double)attr->magnitude - sqrt(1 + log(2) / log(8))) < 1e-6);
+        }
+    assert_int_equal(found, 4);
+    ah_graph_free(graph);
+}
+
+static void longrope_goes_by_length(void **state)
+{
+    (void)state;
+    struct ah_model *model;
+    assert_ok(parse(&model,
+                    PHI3 ",\"original_max_position_embeddings\":8,\"rope_scaling\":{\"type\":\"longrope\"," LONG "}}"));
+    assert_int_equal(ah_model_get(model)->switch_seq, 8);
+    expect_stretch(model, 8, 0, 1.5F);
+    expect_stretch(model, 9, 0, 16.08F);
+    expect_stretch(model, 1, 8, 1.5F);
+    expect_stretch(model, 1, 9, 16.08F);
+    ah_model_free(model);
 }
 
 static void dropout_is_described(void **state)
@@ -304,5 +354,5 @@ static void shipped_models_have_their_sizes(void **state)
 }
 
 AH_TEST_SUITE("model/families", cmocka_unit_test(wrong_configs), cmocka_unit_test(what_means_the_same_has_one_text),
-              cmocka_unit_test(dropout_is_described), cmocka_unit_test(switches_change_the_recording),
-              cmocka_unit_test(shipped_models_have_their_sizes))
+              cmocka_unit_test(longrope_goes_by_length), cmocka_unit_test(dropout_is_described),
+              cmocka_unit_test(switches_change_the_recording), cmocka_unit_test(shipped_models_have_their_sizes))

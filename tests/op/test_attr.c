@@ -25,23 +25,26 @@ static void each_is_seen(void **state)
 #define CHECK(id, type, name)                                                                                          \
     expect_seen(&(struct ah_attr){.name = 1}, AH_ATTR_##id, #name);                                                    \
     assert_int_equal(AH_ATTR_##id, 1 << count++);
-    AH_ATTR_LIST(CHECK)
+    AH_ATTR_NUMBERS(CHECK)
 #undef CHECK
-    assert_int_equal(count, AH_ATTR_COUNT);
+    assert_int_equal(count, AH_ATTR_COUNT - 1);
+    expect_seen(&(struct ah_attr){.stretch = {{1}}}, AH_ATTR_STRETCH, "stretch");
+    assert_int_equal(AH_ATTR_STRETCH, 1 << count);
 }
 
 /* Not only from the default, and in no place that another attribute could stand for. */
 static void values_differ(void **state)
 {
     (void)state;
-    struct ah_attr all[2 * AH_ATTR_COUNT];
+    struct ah_attr all[2 * AH_ATTR_COUNT + 4] = {{.stretch = {{1}}}, {.stretch = {{2}}}, {.stretch = {{1, 1}}}};
     char a[AH_ATTR_TEXT_BYTES], b[AH_ATTR_TEXT_BYTES];
-    int count = 0;
+    int count = 3;
+    all[count++] = (struct ah_attr){.stretch = {{1, [AH_ATTR_MOST_STRETCHES - 1] = 3}}};
 #define ADD(id, type, name)                                                                                            \
     all[count++] = (struct ah_attr){.name = 1};                                                                        \
     all[count] = (struct ah_attr){.name = (type)2};                                                                    \
     count += all[count].name != all[count - 1].name; /* a bool has no third value */
-    AH_ATTR_LIST(ADD)
+    AH_ATTR_NUMBERS(ADD)
 #undef ADD
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++) {

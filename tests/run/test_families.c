@@ -169,6 +169,9 @@ static const char *const families[] = {
     "{\"model_type\":\"olmo3\"," GATED ",\"num_key_value_heads\":2,\"sliding_window\":4,\"rope_scaling\":{\"type\":"
     "\"yarn\",\"factor\":4,\"original_max_position_embeddings\":8}}",
     "{\"model_type\":\"phi3\"," GATED ",\"num_key_value_heads\":2,\"partial_rotary_factor\":0.34}",
+    "{\"model_type\":\"phi3\"," GATED
+    ",\"original_max_position_embeddings\":16,\"rope_scaling\":{\"type\":\"longrope\","
+    "\"short_factor\":[1,1,1],\"long_factor\":[1,2,4]}}",
     "{\"model_type\":\"qwen2\"," GATED ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":2}",
     "{\"model_type\":\"smollm3\"," GATED ",\"num_key_value_heads\":2,\"no_rope_layer_interval\":2}",
     "{\"model_type\":\"gpt_neox\"," GATED ",\"rotary_pct\":0.34}",

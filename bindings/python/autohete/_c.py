@@ -167,6 +167,7 @@ class ah_rotary_options(Structure):
         ("original", c_int),
         ("ramp", c_bool),
         ("magnitude", c_float),
+        ("stretches", POINTER(c_float)),
     ]
 
 
@@ -177,6 +178,7 @@ class ah_model_def(Structure):
         ("vocab_size", c_int64),
         ("max_seq", c_int64),
         ("layers", c_int),
+        ("switch_seq", c_int64),
         ("dropout", c_double),
         ("dropout_key", c_char_p),
         ("record", CFUNCTYPE(c_int, c_void_p, c_int64, c_int64, c_void_p)),

@@ -65,14 +65,28 @@ struct ah_batch {
 };
 enum { AH_TARGET_IGNORED = -100 };
 
+/* One file (folder, pipe) of the data, and what of it was trained on. */
+struct ah_train_source {
+    const char *path;      /* as given; the trainer's */
+    const char *format;    /* "text", "documents", "llmc", "nanogpt", "examples", or of these the format of records */
+    double weight;         /* as given; 0: none was */
+    double share;          /* of all samples; of a single source 1 */
+    int64_t tokens;        /* in it */
+    int64_t epoch_samples; /* sequences in its training part */
+    int64_t samples;       /* it gave in all steps done, those before a resume too */
+    double epochs;         /* that these are of its training part */
+    int64_t reserved[8];
+};
+
 struct ah_train_options {
     size_t size;                  /* of this struct as the program knows it; set by ah_train_options_init */
     const char *model_path;       /* JSON, a folder with config.json, or GGUF; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
     bool no_dropout;              /* * a model whose config.json asks for dropout is trained without, else refused */
     const char *init;             /* "weights" in model_path's folder (default, if any), "random"; not with a resume */
-    const char *data_path;        /* text, JSON, a folder of them, packed or not, a token file, "-"; * not needed
-                                  * with resume_dir */
+    const char *data_path;        /* text, JSON, a folder of them, packed or not, a token file, "-"; several mixed by
+                                  * size, "FILE,FILE", or by weights, "FILE:0.7,FILE:0.3"; * not needed with
+                                  * resume_dir */
     bool pack;                    /* * each sequence holds several documents or examples, which do not see each
                                   * other; else documents follow one another and an example is a sequence */
     const char *data_format;      /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt", or what
@@ -202,6 +216,8 @@ AH_API int ah_trainer_save(struct ah_trainer *trainer, const char *dir);
 /* What is known of a trainer. */
 AH_API void ah_trainer_device(const struct ah_trainer *trainer, struct ah_device *out);
 AH_API void ah_trainer_summary(const struct ah_trainer *trainer, struct ah_train_summary *out);
+/* Source 0, 1, .. of the data. AH_EEND: there is none of this number. */
+AH_API int ah_trainer_source(const struct ah_trainer *trainer, int number, struct ah_train_source *out);
 /* `budget` may be null. */
 AH_API void ah_trainer_plan(const struct ah_trainer *trainer, struct ah_plan *out, struct ah_budget *budget);
 /* As predicted, or as the first steps of the last segment went, a segment being what is trained between two validations

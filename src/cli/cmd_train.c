@@ -29,8 +29,9 @@ static const struct ah_arg options[] = {
     {"no-dropout", AH_ARG_FLAG, AT_OPTION(no_dropout), NULL, NULL,
      "train without the dropout that config.json asks for (default: such a model is refused)", 0, 0, false},
     {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
-     "training data: text, JSON, a folder of them, .gz or .zst of them, a token file, or - (standard input)", 0, 0,
-     false},
+     "training data: text, JSON, a folder of them, .gz or .zst of them, a token file, or - (standard input); several "
+     "mixed: FILE:WEIGHT,FILE:WEIGHT",
+     0, 0, false},
     {"data-format", AH_ARG_TEXT, AT_OPTION(data_format), "NAME", NULL,
      "auto (default), text, jsonl, llmc, nanogpt, or what JSON records are: documents, pairs, messages, conversations, "
      "alpaca, dolly, orca, ids",
@@ -215,14 +216,11 @@ static int steps_take(struct ah_trainer *trainer, struct ah_progress *progress, 
     return AH_OK;
 }
 
-static int train_all(struct ah_train_result *result, const struct ah_train_options *train, struct ah_progress *progress,
-                     const char *unit)
+static int train_all(struct ah_train_result *result, struct ah_trainer *trainer, const struct ah_train_options *train,
+                     struct ah_progress *progress, const char *unit)
 {
-    struct ah_trainer *trainer;
+    int status = AH_OK;
     bool chosen = train->micro_batch == AH_MICRO_BATCH_AUTO && !train->resume_dir;
-    int status = ah_trainer_open(&trainer, train);
-    if (status != AH_OK)
-        return status;
     if (!progress->quiet)
         status = show_plan(progress->to, trainer, chosen);
     if (status == AH_OK)
@@ -230,8 +228,18 @@ static int train_all(struct ah_train_result *result, const struct ah_train_optio
     ah__progress_end(progress);
     if (status == AH_OK)
         ah_trainer_result(trainer, result);
-    ah_trainer_close(trainer);
     return status;
+}
+
+/* What came of it, on the screen or as JSON. */
+static int show_result(const struct ah_train_result *result, const struct ah_trainer *trainer,
+                       const struct train_args *given, FILE *to, const char *unit)
+{
+    if (!given->quiet)
+        ah__summary_print(to, result, &given->options, unit);
+    if (!given->quiet && result->steps_timed)
+        ah__sources_print(to, trainer);
+    return given->json ? ah__summary_json(result, trainer) : AH_OK;
 }
 
 static int stopped_unsaved(void)
@@ -298,6 +306,7 @@ static int run(const void *given)
     const char *unit = token_unit(train.model_path ? train.model_path : train.resume_dir);
     struct ah_progress progress;
     struct ah_train_result result;
+    struct ah_trainer *trainer;
     if (!train.model_path && !train.resume_dir && !train.like_dir)
         return missing("model");
     if (!train.data_path && !train.resume_dir && !train.like_dir)
@@ -318,15 +327,16 @@ static int run(const void *given)
     train.context = &progress;
     train.stop = &stop;
     signals_init();
-    int status = train_all(&result, &train, &progress, unit);
+    int status = ah_trainer_open(&trainer, &train);
     if (status != AH_OK)
         return ah__out_fail(status);
-    if (result.stopped && !result.saved && (train.out_dir || train.resume_dir))
-        return stopped_unsaved();
-    if (!args->quiet)
-        ah__summary_print(progress.to, &result, &train, unit);
-    status = args->json ? ah__summary_json(&result) : AH_OK;
-    return status == AH_OK ? 0 : ah__out_fail(status);
+    status = train_all(&result, trainer, &train, &progress, unit);
+    bool unsaved = status == AH_OK && result.stopped && !result.saved && (train.out_dir || train.resume_dir);
+    if (status == AH_OK && !unsaved)
+        status = show_result(&result, trainer, args, progress.to, unit);
+    int code = status != AH_OK ? ah__out_fail(status) : unsaved ? stopped_unsaved() : 0;
+    ah_trainer_close(trainer);
+    return code;
 }
 
 static struct train_args args;

@@ -28,6 +28,34 @@ static void print_peaks(FILE *to, const char *name, int64_t predicted, int64_t u
             ah_size_format(second, sizeof second, predicted), used == predicted ? " (equal to the byte)" : "");
 }
 
+void ah__sources_print(FILE *to, const struct ah_trainer *trainer)
+{
+    struct ah_train_source source;
+    char samples[32];
+    for (int i = 0; ah_trainer_source(trainer, 1, &source) == AH_OK && ah_trainer_source(trainer, i, &source) == AH_OK;
+         i++)
+        fprintf(to, "  %-14s %s: %s sample%s of it, %.3g epoch%s\n", i ? "" : "data", source.path,
+                ah_count_format(samples, sizeof samples, source.samples), source.samples == 1 ? "" : "s", source.epochs,
+                source.epochs == 1 ? "" : "s");
+}
+
+static void print_sources_json(const struct ah_trainer *trainer)
+{
+    struct ah_train_source source;
+    for (int i = 0; ah_trainer_source(trainer, i, &source) == AH_OK; i++) {
+        printf("%s{\"path\": ", i ? ", " : "");
+        ah__out_string(stdout, source.path);
+        printf(", \"format\": \"%s\", \"weight\": ", source.format);
+        ah__out_number(stdout, source.weight > 0 ? source.weight : NAN);
+        printf(", \"share\": ");
+        ah__out_number(stdout, source.share);
+        printf(", \"tokens\": %lld, \"samples\": %lld, \"epochs\": ", (long long)source.tokens,
+               (long long)source.samples);
+        ah__out_number(stdout, source.epochs);
+        printf("}");
+    }
+}
+
 static void print_places(FILE *to, const struct ah_train_options *train)
 {
     const char *folder = train->out_dir ? train->out_dir : train->resume_dir;
@@ -94,7 +122,7 @@ void ah__summary_print(FILE *to, const struct ah_train_result *result, const str
     print_places(to, train);
 }
 
-int ah__summary_json(const struct ah_train_result *result)
+int ah__summary_json(const struct ah_train_result *result, const struct ah_trainer *trainer)
 {
     const struct {
         const char *key;
@@ -125,7 +153,9 @@ int ah__summary_json(const struct ah_train_result *result)
     ah__out_number(stdout, result->clip);
     printf(", \"tokens_per_s\": ");
     ah__out_number(stdout, result->tokens_per_s);
-    printf(", \"stopped\": %s, \"policy\": ", result->stopped ? "true" : "false");
+    printf(", \"data\": [");
+    print_sources_json(trainer);
+    printf("], \"stopped\": %s, \"policy\": ", result->stopped ? "true" : "false");
     ah__out_string(stdout, result->plan.policy);
     printf(", \"plan\": ");
     int status = ah__out_plan(stdout, &result->plan);

@@ -457,3 +457,8 @@ const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens)
 {
     return &tokens->info;
 }
+
+const char *ah__tokens_format(const struct ah_tokens_info *info)
+{
+    return info->examples && info->form != AH_DATA_AUTO ? ah__data_format_words[info->form] : info->format;
+}

@@ -75,6 +75,8 @@ int ah__tokens_open_with(struct ah_tokens **out, const char *path, const struct 
                          int64_t vocab_size, const struct ah_tokens_options *options);
 void ah__tokens_close(struct ah_tokens *tokens);
 const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens);
+/* info->format, or which one of examples that are all of one form. */
+const char *ah__tokens_format(const struct ah_tokens_info *info);
 
 /* Training batch n = 0, 1, ... into the arrays of *to [batch, seq]; positions are not null where data are packed.
  * Sample k = n * batch + row is window k % windows of epoch k / windows, in an order that is a permutation chosen by

@@ -107,6 +107,7 @@ static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
     AH_TRY(ah__json_hash(&out->data_signature, json, "data_signature"));
     AH_TRY(ah__json_string(&arithmetic, json, "arithmetic"));
     snprintf(out->arithmetic, sizeof out->arithmetic, "%s", arithmetic);
+    AH_TRY(ah__checkpoint_sources_read(out, json));
     return ah__strdup(&out->data_path, data_path);
 }
 
@@ -203,6 +204,7 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint)
     ah__free(checkpoint->folder);
     ah__free(checkpoint->run_folder);
     ah__free(checkpoint->data_path);
+    ah__mixture_marks_free(checkpoint->sources, checkpoint->source_count);
     ah__free(checkpoint->passed_over);
     *checkpoint = (struct ah_checkpoint){0};
 }
@@ -252,20 +254,4 @@ int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const str
     ah__json_free(&asked);
     ah__free(path);
     return status;
-}
-
-int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const struct ah_tokens *tokens, const char *path)
-{
-    const struct ah_tokens_info *info = ah__tokens_info(tokens);
-    if (info->tokens != checkpoint->data_tokens)
-        return ah__fail(AH_ESTALE,
-                        "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data (a "
-                        "new training may start from its weights: give %s as the model)",
-                        path, info->tokens, checkpoint->data_tokens, checkpoint->run_folder);
-    if (info->signature != checkpoint->data_signature)
-        return ah__fail(AH_ESTALE,
-                        "%s: found content %016" PRIx64 ", expected %016" PRIx64 " as in the checkpoint's data (a new "
-                        "training may start from its weights: give %s as the model)",
-                        path, info->signature, checkpoint->data_signature, checkpoint->run_folder);
-    return AH_OK;
 }

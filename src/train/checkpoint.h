@@ -12,8 +12,8 @@
 #ifndef AH_TRAIN_CHECKPOINT_H
 #define AH_TRAIN_CHECKPOINT_H
 
+#include "io/mixture.h"
 #include "io/model_files.h"
-#include "io/tokens.h"
 #include "run/run.h"
 #include "train/settings.h"
 
@@ -21,11 +21,13 @@ struct ah_checkpoint {
     char *folder;      /* absolute, of this step; null: no checkpoint */
     char *run_folder;  /* the folder that holds it */
     char *passed_over; /* why it is not a newer one; null: it is the newest */
-    char *data_path;   /* absolute */
+    char *data_path;   /* as ah__mixture_text gives it */
     int64_t step;      /* steps done; the next batch of the data is batch number `step` */
     double loss;       /* of that step */
     int64_t data_tokens;
     uint64_t data_signature;
+    struct ah_mixture_mark *sources; /* of data that are several */
+    size_t source_count;             /* of these; else 0 */
     struct ah_settings settings;
     char arithmetic[64];                /* of the device that trained it: struct ah_dev_info */
     const struct ah_model_files *files; /* to be saved with it; null: none. Not set by opening one */
@@ -40,7 +42,7 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint);
 
 /* AH_ESTALE when the checkpoint was made with another model or other data: the first difference, found and expected. */
 int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const struct ah_model *model);
-int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const struct ah_tokens *tokens, const char *path);
+int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const struct ah_mixture *data, const char *path);
 
 /* Copies an open checkpoint's parameters into the run: the masters and Adam's moments, to go on training; or what the
  * model's file has. Names, dtypes, shapes and their number must be the partition's. AH_ECORRUPT, AH_EINPUT,

@@ -1,4 +1,5 @@
-/* What saving (checkpoint_save.c) and loading (checkpoint.c) a checkpoint share: which tensors its files have. */
+/* What saving (checkpoint_save.c) and loading (checkpoint.c) a checkpoint share: which tensors its files have, and what
+ * they say of data (checkpoint_data.c). */
 #ifndef AH_TRAIN_CHECKPOINT_INTERNAL_H
 #define AH_TRAIN_CHECKPOINT_INTERNAL_H
 
@@ -28,5 +29,9 @@ struct ah_entries {
 int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const struct ah_partition *partition,
                      enum ah_dtype saved);
 void ah__entries_fini(struct ah_entries *entries);
+
+/* The sources of data that are several, to state.json and from there. AH_ENOMEM; AH_EINPUT. */
+int ah__checkpoint_sources_save(cJSON *tree, const struct ah_checkpoint *state);
+int ah__checkpoint_sources_read(struct ah_checkpoint *out, const struct ah_json *json);
 
 #endif

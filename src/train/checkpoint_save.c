@@ -202,6 +202,7 @@ static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
     AH_TRY(ah__json_add_string(tree, "data_path", state->data_path));
     AH_TRY(ah__json_add_int(tree, "data_tokens", state->data_tokens));
     AH_TRY(ah__json_add_string(tree, "arithmetic", state->arithmetic));
+    AH_TRY(ah__checkpoint_sources_save(tree, state));
     return ah__json_add_hash(tree, "data_signature", state->data_signature);
 }
 

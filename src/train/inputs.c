@@ -4,15 +4,10 @@
 #include <string.h>
 
 #include "io/folder.h"
-#include "io/model_tokenizer.h"
 #include "plan/search.h"
 #include "sched/sched.h"
 #include "train/training.h"
 #include "train/weights.h"
-
-/* Of the data, held out for evaluation. Part of the training's meaning: changing it would break resuming bit for
- * bit. */
-static const double val_fraction = 0.1;
 
 /* Nothing is dropped here. A training that goes on has been told so; its own config.json asks for none. */
 static int check_dropout(const struct ah_training *training)
@@ -90,107 +85,6 @@ static int find_weights(struct ah_training *training)
     return AH_OK;
 }
 
-/* What of the examples is learned. */
-static const char *learned_of(const struct ah_tokens_info *info, enum ah_train_on train_on)
-{
-    static const char *const words[] = {
-        [AH_TRAIN_ON_ASSISTANT] = "what assistants say",
-        [AH_TRAIN_ON_ALL] = "everything",
-        [AH_TRAIN_ON_LAST] = "the last messages",
-    };
-    if (info->templated)
-        return words[train_on];
-    return info->form == AH_DATA_IDS ? "what labels do not leave out" : "the completions";
-}
-
-/* A template that writes a turn otherwise once more messages follow. */
-static void tell_turns(const struct ah_training *training, const struct ah_tokens_info *info)
-{
-    if (info->apart)
-        ah__training_note(training,
-                          "the chat template is not prefix-stable: it writes %" PRId64 " of %" PRId64
-                          " turns otherwise "
-                          "once others follow, and each of them is an example of its own",
-                          info->apart, info->turns);
-}
-
-static void tell_examples(const struct ah_training *training, const struct ah_tokens_info *info)
-{
-    char placed[64] = "one in each sequence";
-    enum ah_train_on train_on = AH_TRAIN_ON_ASSISTANT;
-    (void)ah__train_on_parse(&train_on, training->options->train_on); /* was checked before */
-    bool layout =
-        !info->templated && (info->form == AH_DATA_ALPACA || info->form == AH_DATA_DOLLY || info->form == AH_DATA_ORCA);
-    if (training->settings.pack)
-        snprintf(placed, sizeof placed, "packed into %" PRId64 " sequences",
-                 info->train_windows + (info->held_out ? info->val_windows : 0));
-    ah__training_note(training, "%" PRId64 " examples (%s)%s, %s; the loss is of %s", info->examples,
-                      info->form == AH_DATA_AUTO ? "of several forms" : ah__data_format_words[info->form],
-                      layout            ? " in the layout of Stanford Alpaca"
-                      : info->templated ? " by the chat template"
-                                        : "",
-                      placed, learned_of(info, train_on));
-    tell_turns(training, info);
-}
-
-/* What a user may not have meant. */
-static void tell_data(const struct ah_training *training, const char *path)
-{
-    const struct ah_tokens_info *info = ah__tokens_info(training->tokens);
-    int64_t given = training->settings.seq;
-    char bytes[32];
-    if (strcmp(info->format, "nanogpt") == 0)
-        ah__training_note(training, "%s is read as nanoGPT's 16-bit tokens", path);
-    if (info->examples)
-        tell_examples(training, info);
-    if (info->cut)
-        ah__training_note(training, "%" PRId64 " examples are longer than %" PRId64 " tokens and were cut there",
-                          info->cut, given);
-    if (info->left_out)
-        ah__training_note(training,
-                          "%" PRId64 " examples are left out: in %" PRId64 " tokens there is no room for "
-                          "anything that is learned of them",
-                          info->left_out, given);
-    if (info->memory_bytes)
-        ah__training_note(training, "tokens of %" PRId64 " documents take %s of memory", info->documents,
-                          ah_size_format(bytes, sizeof bytes, info->memory_bytes));
-}
-
-const struct ah_tokens_info *ah__training_data(const struct ah_training *training)
-{
-    static const struct ah_tokens_info none = {.format = "none"};
-    return training->tokens ? ah__tokens_info(training->tokens) : &none;
-}
-
-/* A training on the caller's batches has none. */
-static int open_data(struct ah_training *training)
-{
-    const char *path = training->options->data_path ? training->options->data_path : training->resumed.data_path;
-    const char *model_path = training->options->model_path ? training->options->model_path : training->resumed.folder;
-    if (training->options->own_batches)
-        return AH_OK;
-    if (!path || !path[0])
-        return ah__fail(AH_EINPUT, "data: found none, expected text, JSON lines, a folder of them or a token file");
-    enum ah_data_format format;
-    struct ah_corpus_chat chat = {model_path, training->options->chat_template, AH_TRAIN_ON_ASSISTANT};
-    AH_TRY(ah__train_on_parse(&chat.train_on, training->options->train_on));
-    AH_TRY(ah__model_tokenizer_open(&training->tokenizer, model_path));
-    AH_TRY(ah__tokenizer_end_set(training->tokenizer, training->options->eos));
-    AH_TRY(ah__data_format_parse(&format, training->options->data_format));
-    const struct ah_tokens_options options = {
-        .format = format,
-        .pack = training->settings.pack,
-        .seq = training->settings.seq,
-        .val_fraction = val_fraction,
-        .known = training->has_run_config ? &training->run_config.data : NULL,
-        .chat = &chat,
-    };
-    AH_TRY(ah__tokens_open_with(&training->tokens, path, training->tokenizer, ah_model_get(training->model)->vocab_size,
-                                &options));
-    tell_data(training, path);
-    return training->resumed.folder ? ah__checkpoint_check_data(&training->resumed, training->tokens, path) : AH_OK;
-}
-
 static int resolve_settings(struct ah_training *training)
 {
     bool resumed = training->resumed.folder != NULL;
@@ -216,9 +110,9 @@ static int resolve_epochs(struct ah_training *training)
     if (training->asked.steps != AH_UNSET)
         return ah__fail(AH_EINPUT, "epochs: found %.10g beside %" PRId64 " steps, expected one of them", epochs,
                         training->asked.steps);
-    if (!training->tokens)
+    if (!training->data)
         return ah__fail(AH_EINPUT, "epochs: found %.10g with batches of the caller's, expected steps", epochs);
-    double windows = (double)ah__tokens_info(training->tokens)->train_windows;
+    double windows = (double)ah__training_data(training)->train_windows;
     training->asked.steps = (int64_t)ceil(epochs * windows / (double)training->settings.batch);
     return resolve_settings(training);
 }
@@ -330,14 +224,14 @@ int ah__training_open_inputs(struct ah_training *training)
     AH_TRY(find_weights(training));
     AH_TRY(resolve_settings(training));
     AH_TRY(resolve_ranks(training));
-    AH_TRY(open_data(training));
+    AH_TRY(ah__training_open_data(training));
     AH_TRY(resolve_epochs(training));
     if (training->comm->rank == 0) /* which writes for all */
         AH_TRY(ah__out_folder_choose(&training->out, training->options->out_dir, training->resumed.run_folder));
     training->loop = (struct ah_loop){
         .settings = &training->settings,
         .options = training->options,
-        .tokens = training->tokens,
+        .data = training->data,
         .start = training->resumed.step,
         .uniform_loss = log((double)ah_model_get(training->model)->vocab_size),
         .loss = training->resumed.folder ? training->resumed.loss : NAN,

@@ -104,9 +104,9 @@ static bool may_begin(struct ah_loop *loop)
 static int begin_next(struct ah_loop *loop)
 {
     const struct ah_settings *settings = loop->settings;
-    if (!loop->tokens)
+    if (!loop->data)
         return ah__fail(AH_EINPUT, "step: found batches of the caller's (own_batches), expected data");
-    int status = ah__tokens_batch(loop->tokens, loop->begun, settings->batch, settings->seed, &loop->one);
+    int status = ah__mixture_batch(loop->data, loop->begun, settings->batch, settings->seed, &loop->one);
     if (status == AH_OK)
         return begin(loop, &loop->one);
     bool alone = loop->comm->world_size == 1;
@@ -271,15 +271,15 @@ static bool due(int64_t step, int64_t every, int64_t steps)
 
 static int evaluate(struct ah_loop *loop)
 {
-    if (!loop->tokens)
+    if (!loop->data)
         return AH_OK;
-    int64_t batch = loop->settings->batch, count = ah__tokens_info(loop->tokens)->val_windows / batch;
+    int64_t batch = loop->settings->batch, count = ah__mixture_info(loop->data)->val_windows / batch;
     count = count < 1 ? 1 : count; /* a part smaller than a batch: some windows twice */
     count = count < loop->settings->val_batches ? count : loop->settings->val_batches;
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
         double loss;
-        AH_TRY(ah__tokens_val_batch(loop->tokens, i, batch, &loop->one));
+        AH_TRY(ah__mixture_val_batch(loop->data, i, batch, &loop->one));
         AH_TRY(ah__run_eval(loop->run, &loop->one, &loss));
         sum += loss;
     }

@@ -6,7 +6,7 @@
 #ifndef AH_TRAIN_LOOP_H
 #define AH_TRAIN_LOOP_H
 
-#include "io/tokens.h"
+#include "io/mixture.h"
 #include "run/run.h"
 #include "train/metrics.h"
 #include "train/settings.h"
@@ -15,7 +15,7 @@ struct ah_loop {
     /* The caller's, before ah__loop_init; all must outlive the loop. */
     const struct ah_settings *settings;
     const struct ah_train_options *options; /* its note and its stop flag */
-    const struct ah_tokens *tokens;         /* null: batches are the caller's */
+    const struct ah_mixture *data;          /* null: batches are the caller's */
     const struct ah_metrics *metrics;       /* null: none are written */
     int64_t start;                          /* steps done before this loop */
     double loss;                            /* of step `start`; NaN: none */

@@ -41,15 +41,45 @@ static int run_config_paths(char **model, char **plan, char **template, const st
     return AH_OK;
 }
 
+static struct ah_data_facts facts_of(const struct ah_training *training, const struct ah_tokens_info *info)
+{
+    return (struct ah_data_facts){
+        .format = ah__tokens_format(info),
+        .tokens = info->tokens,
+        .train_samples = info->train_windows,
+        .share = 1,
+        .known = {info->stamp, info->signature, info->tokenizer, ah_model_get(training->model)->vocab_size},
+    };
+}
+
+/* Of each source; of the caller's batches one with nothing in it. Paths belong to the saver. */
+static int data_facts(struct ah_data_facts **out, const struct ah_training *training)
+{
+    size_t count = training->data ? ah__mixture_count(training->data) : 1;
+    AH_TRY(ah__new(out, count, sizeof **out));
+    (*out)[0] = facts_of(training, ah__training_data(training));
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        const struct ah_mixture_source *source = ah__mixture_source(training->data, i);
+        struct ah_data_facts *facts = &(*out)[i];
+        *facts = facts_of(training, ah__tokens_info(source->tokens));
+        facts->path = training->saver.state.sources[i].path;
+        facts->weight = source->weight;
+        facts->share = (double)source->slots / (double)ah__mixture_cycle(training->data);
+    }
+    return AH_OK;
+}
+
 static int save_run_config(const struct ah_training *training, const char *path)
 {
     const struct ah_train_options *options = training->options;
-    const struct ah_tokens_info *info = ah__training_data(training);
+    struct ah_data_facts *facts_of_data = NULL;
     const char *model = options->model ? NULL : options->model_path;
     char *model_real = NULL, *plan_real = NULL, *template_real = NULL;
     struct ah_dev_info device;
     training->session->dev->ops->info(training->session->dev, &device);
     int status = run_config_paths(&model_real, &plan_real, &template_real, options);
+    if (status == AH_OK)
+        status = data_facts(&facts_of_data, training);
     struct ah_run_config run_config = {
         .model_path = model_real                 ? model_real
                       : training->has_run_config ? training->run_config.model_path
@@ -67,8 +97,8 @@ static int save_run_config(const struct ah_training *training, const char *path)
         .budget = {.device_bytes = options->budget.device_bytes == AH_NO_LIMIT ? 0 : options->budget.device_bytes,
                    .host_bytes = options->budget.host_bytes == AH_NO_LIMIT ? 0 : options->budget.host_bytes},
         .settings = training->settings,
-        .data = {info->stamp, info->signature, info->tokenizer, ah_model_get(training->model)->vocab_size},
-        .data_tokens = info->tokens,
+        .data = facts_of_data,
+        .data_count = training->data ? ah__mixture_count(training->data) : 1,
     };
     struct ah_run_facts facts = {
         .device = &training->session->info.device,
@@ -81,6 +111,7 @@ static int save_run_config(const struct ah_training *training, const char *path)
     ah__free(model_real);
     ah__free(plan_real);
     ah__free(template_real);
+    ah__free(facts_of_data);
     return status;
 }
 
@@ -90,11 +121,13 @@ static int save_run_config(const struct ah_training *training, const char *path)
 static int fill_state(struct ah_checkpoint *state, const struct ah_training *training)
 {
     const struct ah_tokens_info *info = ah__training_data(training);
-    const char *data = training->options->data_path ? training->options->data_path : training->resumed.data_path;
     struct ah_dev_info device;
-    if (!training->options->own_batches)
-        AH_TRY(ah__path_real(&state->data_path, data));
-    int status = state->data_path ? AH_OK : ah__strdup(&state->data_path, training->options->own_batches ? "" : data);
+    int status =
+        training->data ? ah__mixture_text(&state->data_path, training->data) : ah__strdup(&state->data_path, "");
+    if (status == AH_OK && training->data && ah__mixture_count(training->data) > 1) {
+        status = ah__mixture_marks(&state->sources, training->data);
+        state->source_count = status == AH_OK ? ah__mixture_count(training->data) : 0;
+    }
     state->data_tokens = info->tokens;
     state->data_signature = info->signature;
     state->settings = training->settings;

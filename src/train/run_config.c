@@ -31,9 +31,50 @@ static bool is_certain(const struct ah_file_stamp *stamp)
     return (int64_t)time(NULL) * 1000000000 - stamp->modified_ns > tick_ns;
 }
 
+static int add_source(cJSON *object, const struct ah_data_facts *facts)
+{
+    const struct ah_tokens_known *known = &facts->known;
+    AH_TRY(ah__json_add_int(object, "bytes", known->stamp.bytes));
+    AH_TRY(ah__json_add_int(object, "tokens", facts->tokens));
+    AH_TRY(ah__json_add_hash(object, "signature", known->signature));
+    AH_TRY(ah__json_add_int(object, "vocab_size", known->vocab_size));
+    AH_TRY(ah__json_add_hash(object, "tokenizer", known->tokenizer));
+    if (!is_certain(&known->stamp))
+        return AH_OK;
+    AH_TRY(ah__json_add_hash(object, "modified_ns", (uint64_t)known->stamp.modified_ns));
+    return ah__json_add_hash(object, "inode", known->stamp.inode);
+}
+
+static int add_named_source(cJSON *list, const struct ah_data_facts *facts)
+{
+    cJSON *object = cJSON_CreateObject();
+    if (!cJSON_AddItemToArray(list, object)) {
+        cJSON_Delete(object);
+        return ah__fail(AH_ENOMEM, "out of host memory: %s", file_name);
+    }
+    AH_TRY(ah__json_add_string(object, "path", facts->path));
+    if (facts->weight > 0)
+        AH_TRY(ah__json_add_double(object, "weight", facts->weight));
+    AH_TRY(ah__json_add_double(object, "share", facts->share));
+    AH_TRY(ah__json_add_string(object, "format", facts->format));
+    AH_TRY(ah__json_add_int(object, "train_samples", facts->train_samples));
+    return add_source(object, facts);
+}
+
+static int add_sources(cJSON *data, const struct ah_run_config *run_config)
+{
+    if (run_config->data_count == 1)
+        return add_source(data, &run_config->data[0]);
+    cJSON *list = cJSON_AddArrayToObject(data, "sources");
+    if (!list)
+        return ah__fail(AH_ENOMEM, "out of host memory: %s", file_name);
+    for (size_t i = 0; i < run_config->data_count; i++)
+        AH_TRY(add_named_source(list, &run_config->data[i]));
+    return AH_OK;
+}
+
 static int add_data(cJSON *tree, const struct ah_run_config *run_config)
 {
-    const struct ah_tokens_known *known = &run_config->data;
     cJSON *data;
     AH_TRY(add_object(&data, tree, "data"));
     AH_TRY(add_text(data, "path", run_config->data_path));
@@ -41,15 +82,7 @@ static int add_data(cJSON *tree, const struct ah_run_config *run_config)
     AH_TRY(add_text(data, "eos", run_config->eos));
     AH_TRY(add_text(data, "chat_template", run_config->chat_template));
     AH_TRY(add_text(data, "train_on", run_config->train_on));
-    AH_TRY(ah__json_add_int(data, "bytes", known->stamp.bytes));
-    AH_TRY(ah__json_add_int(data, "tokens", run_config->data_tokens));
-    AH_TRY(ah__json_add_hash(data, "signature", known->signature));
-    AH_TRY(ah__json_add_int(data, "vocab_size", known->vocab_size));
-    AH_TRY(ah__json_add_hash(data, "tokenizer", known->tokenizer));
-    if (!is_certain(&known->stamp))
-        return AH_OK;
-    AH_TRY(ah__json_add_hash(data, "modified_ns", (uint64_t)known->stamp.modified_ns));
-    return ah__json_add_hash(data, "inode", known->stamp.inode);
+    return add_sources(data, run_config);
 }
 
 static int add_machine(cJSON *tree, const struct ah_run_facts *facts)
@@ -136,29 +169,51 @@ static int read_count(int *out, const struct ah_json *json, const char *key)
     return AH_OK;
 }
 
+static int read_source(struct ah_data_facts *out, const struct ah_json *data)
+{
+    struct ah_tokens_known *known = &out->known;
+    uint64_t modified_ns;
+    AH_TRY(ah__json_int(&out->tokens, data, "tokens", 0, most));
+    AH_TRY(ah__json_int(&known->stamp.bytes, data, "bytes", 0, most));
+    AH_TRY(ah__json_hash(&known->signature, data, "signature"));
+    AH_TRY(ah__json_int(&known->vocab_size, data, "vocab_size", 1, most));
+    AH_TRY(ah__json_hash(&known->tokenizer, data, "tokenizer"));
+    if (!ah__json_has(data, "modified_ns")) {
+        known->stamp.bytes = -1; /* no file's */
+        return AH_OK;
+    }
+    AH_TRY(ah__json_hash(&modified_ns, data, "modified_ns"));
+    known->stamp.modified_ns = (int64_t)modified_ns;
+    return ah__json_hash(&known->stamp.inode, data, "inode");
+}
+
+static int read_sources(struct ah_run_config *out, const struct ah_json *data)
+{
+    cJSON *list = cJSON_GetObjectItemCaseSensitive(data->node, "sources"), *item;
+    if (list && !cJSON_IsArray(list))
+        return ah__fail(AH_EINPUT, "%s: key 'data.sources': expected a list of data sources", data->path);
+    out->data_count = list ? (size_t)cJSON_GetArraySize(list) : 1;
+    AH_TRY(ah__new(&out->data, out->data_count, sizeof *out->data));
+    if (!list)
+        return read_source(&out->data[0], data);
+    struct ah_data_facts *facts = out->data;
+    cJSON_ArrayForEach(item, list)
+    {
+        AH_TRY(read_source(facts++, &(struct ah_json){item, data->path, "data.sources"}));
+    }
+    return AH_OK;
+}
+
 static int read_data(struct ah_run_config *out, const struct ah_json *json)
 {
     struct ah_json data;
-    struct ah_tokens_known *known = &out->data;
-    uint64_t modified_ns;
     AH_TRY(ah__json_object(&data, json, "data"));
     AH_TRY(read_text(&out->data_path, &data, "path"));
     AH_TRY(read_text(&out->data_format, &data, "format"));
     AH_TRY(read_text(&out->eos, &data, "eos"));
     AH_TRY(read_text(&out->chat_template, &data, "chat_template"));
     AH_TRY(read_text(&out->train_on, &data, "train_on"));
-    AH_TRY(ah__json_int(&out->data_tokens, &data, "tokens", 0, most));
-    AH_TRY(ah__json_int(&known->stamp.bytes, &data, "bytes", 0, most));
-    AH_TRY(ah__json_hash(&known->signature, &data, "signature"));
-    AH_TRY(ah__json_int(&known->vocab_size, &data, "vocab_size", 1, most));
-    AH_TRY(ah__json_hash(&known->tokenizer, &data, "tokenizer"));
-    if (!ah__json_has(&data, "modified_ns")) {
-        known->stamp.bytes = -1; /* no file's */
-        return AH_OK;
-    }
-    AH_TRY(ah__json_hash(&modified_ns, &data, "modified_ns"));
-    known->stamp.modified_ns = (int64_t)modified_ns;
-    return ah__json_hash(&known->stamp.inode, &data, "inode");
+    return read_sources(out, &data);
 }
 
 static int read_all(struct ah_run_config *out, const struct ah_json *json)
@@ -193,13 +248,14 @@ int ah__run_config_load(struct ah_run_config *out, const char *dir)
     if (status == AH_OK)
         *out = run_config;
     else
-        ah__json_free(&run_config.json);
+        ah__run_config_free(&run_config);
     ah__free(path);
     return status;
 }
 
 void ah__run_config_free(struct ah_run_config *run_config)
 {
+    ah__free(run_config->data);
     ah__json_free(&run_config->json);
     *run_config = (struct ah_run_config){0};
 }

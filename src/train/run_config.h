@@ -4,11 +4,21 @@
 #ifndef AH_TRAIN_RUN_CONFIG_H
 #define AH_TRAIN_RUN_CONFIG_H
 
-#include "io/tokens.h"
+#include "io/mixture.h"
 #include "train/settings.h"
 
+/* One source of the data; what is only written has been met, not asked for. */
+struct ah_data_facts {
+    const char *path;              /* null where it is the only one */
+    double weight, share;          /* only written; weight 0: none. Of all samples */
+    const char *format;            /* only written */
+    int64_t tokens, train_samples; /* only written: of an epoch of its training part */
+    struct ah_tokens_known known;  /* what need not be read again */
+};
+
 struct ah_run_config {
-    const char *model_path, *data_path; /* absolute; null: the caller's own model */
+    const char *model_path, *data_path; /* absolute, the latter as ah__mixture_text gives it; null: the caller's own
+                                         * model */
     const char *data_format;            /* as asked for; null: not */
     const char *eos;                    /* likewise */
     const char *chat_template;          /* absolute */
@@ -18,8 +28,8 @@ struct ah_run_config {
     struct ah_budget budget;            /* 0: no limit */
     bool no_dropout;                    /* as asked for */
     struct ah_settings settings;
-    struct ah_tokens_known data; /* what need not be read again */
-    int64_t data_tokens;
+    struct ah_data_facts *data; /* [data_count] of each source */
+    size_t data_count;
     struct ah_json json; /* private: what the texts of a loaded one belong to */
 };
 

@@ -21,6 +21,7 @@ void ah__saver_fini(struct ah_saver *saver)
     ah__free(saver->buffer);
     ah__free(saver->offsets);
     ah__free(saver->state.data_path);
+    ah__mixture_marks_free(saver->state.sources, saver->state.source_count);
     *saver = (struct ah_saver){0};
 }
 

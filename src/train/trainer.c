@@ -52,7 +52,7 @@ static void training_fini(struct ah_training *training)
     ah_timeline_free(training->measured);
     ah_timeline_free(training->predicted);
     ah_session_close(training->session);
-    ah__tokens_close(training->tokens);
+    ah__mixture_close(training->data);
     ah__tokenizer_close(training->tokenizer);
     ah__model_files_free(&training->files);
     ah__free(training->weights);
@@ -276,6 +276,29 @@ void ah_trainer_summary(const struct ah_trainer *trainer, struct ah_train_summar
     *out = (struct ah_train_summary){.profile_kept_s = -1};
     if (!trainer->stopped_early)
         ah__training_summary(out, &trainer->training);
+}
+
+int ah_trainer_source(const struct ah_trainer *trainer, int number, struct ah_train_source *out)
+{
+    const struct ah_training *training = &trainer->training;
+    int count = training->data ? (int)ah__mixture_count(training->data) : 0;
+    if (number < 0 || number >= count)
+        return ah__fail(AH_EEND, "data: found %d source%s, expected more than %d", count, count == 1 ? "" : "s",
+                        number);
+    const struct ah_mixture_source *source = ah__mixture_source(training->data, (size_t)number);
+    const struct ah_tokens_info *info = ah__tokens_info(source->tokens);
+    int64_t samples = training->loop.step * training->settings.batch;
+    *out = (struct ah_train_source){
+        .path = source->path,
+        .format = ah__tokens_format(info),
+        .weight = source->weight,
+        .share = (double)source->slots / (double)ah__mixture_cycle(training->data),
+        .tokens = info->tokens,
+        .epoch_samples = info->train_windows,
+        .samples = ah__mixture_given(training->data, (size_t)number, samples, training->settings.seed),
+    };
+    out->epochs = (double)out->samples / (double)out->epoch_samples;
+    return AH_OK;
 }
 
 void ah_trainer_plan(const struct ah_trainer *trainer, struct ah_plan *out, struct ah_budget *budget)

@@ -1,6 +1,6 @@
 /* A training: everything between options and a trained model. Its session (session/session.h) has model to plan; here
- * are the checkpoint it goes on from, data, settings and the folder it writes: what comes in (inputs.c) and what goes
- * out (outputs.c). Neither calls the other; trainer.c calls both. */
+ * are the checkpoint it goes on from, data, settings and the folder it writes: what comes in (inputs.c, inputs_data.c)
+ * and what goes out (outputs.c). Neither calls the other; trainer.c calls both. */
 #ifndef AH_TRAIN_TRAINING_H
 #define AH_TRAIN_TRAINING_H
 
@@ -22,7 +22,7 @@ struct ah_training {
     char *weights;               /* the file that a new training starts from; null: random numbers */
     struct ah_model_files files; /* of the model, that checkpoints hold too */
     const struct ah_tokenizer *tokenizer;
-    struct ah_tokens *tokens;
+    struct ah_mixture *data; /* null: batches are the caller's */
     struct ah_settings settings;
     struct ah_comm *comm; /* the ranks that train together */
     int64_t micro_batch;  /* sequences in a micro-batch of one rank; settings.micro_batch where there is one rank */
@@ -45,6 +45,8 @@ void ah__training_fault(const struct ah_training *training, const char *format, 
 /* Checkpoint, model, data and settings, each checked against the others, and whether the folder may be used; writes
  * nothing. */
 int ah__training_open_inputs(struct ah_training *training);
+/* The data part of it: known after the settings are. A training on the caller's batches has none. */
+int ah__training_open_data(struct ah_training *training);
 /* Several ranks: that all were given the same. Collective. AH_EINPUT names the rank and what differs. */
 int ah__training_same_inputs(const struct ah_training *training);
 /* Opens the session, up to its device. Collective. */

@@ -200,5 +200,32 @@ static void pipes_are_read(void **state)
     assert_says(ran.err, "-: found a folder or pipe, expected a file of tokens");
 }
 
-AH_TEST_SUITE("cli/data", cmocka_unit_test(pipes_are_read), cmocka_unit_test(documents_become_a_token_file),
-              cmocka_unit_test(several_inputs_are_one), cmocka_unit_test(bad_input_leaves_no_file))
+/* From the command line and from a file of options; a file that is missing is named, and nothing is written. */
+static void files_are_mixed(void **state)
+{
+    (void)state;
+    char text[1024];
+    static const char pairs[] =
+        "{\"prompt\": \"ab\", \"completion\": \"cd\"}\n{\"prompt\": \"e\", \"completion\": \"f\"}\n";
+    assert_ok(ah__file_write(in("pairs"), pairs, sizeof pairs - 1));
+    run("train --model %s/model.json --data %s/text:3,%s:1 --seq 8 --batch 4 --steps 4 --threads 1", folder(), folder(),
+        in("pairs"));
+    assert_ran(0);
+    assert_says(ran.err, "/text: 75% of the samples; text, ");
+    assert_says(ran.err, "/pairs: 25% of the samples; pairs, ");
+    assert_says(ran.out, "  data           /");
+    assert_says(ran.out, " samples of it, ");
+    snprintf(text, sizeof text, "model: %s/model.json\ndata:\n  - %s/text:3\n  - %s:1\nseq: 8\nsteps: 1\n", folder(),
+             folder(), in("pairs"));
+    assert_ok(ah__file_write(in("o.yaml"), text, strlen(text)));
+    run("train --config %s --threads 1 --json", in("o.yaml"));
+    assert_ran(0);
+    assert_says(ran.out, "\"format\": \"pairs\", \"weight\": 1, \"share\": 0.25, ");
+    run("train --config %s --data %s:1,%s:2 --out %s", in("o.yaml"), in("pairs"), in("gone"), in("new"));
+    assert_refused("gone: cannot open: No such file");
+    assert_int_equal(access(in("new"), F_OK), -1);
+}
+
+AH_TEST_SUITE("cli/data", cmocka_unit_test(files_are_mixed), cmocka_unit_test(pipes_are_read),
+              cmocka_unit_test(documents_become_a_token_file), cmocka_unit_test(several_inputs_are_one),
+              cmocka_unit_test(bad_input_leaves_no_file))

@@ -146,9 +146,17 @@ def _flat(values):
             yield from _flat(value)
 
 
+def _data(data):
+    """A list of files, or a dictionary of files and their weights, as the text that means it."""
+    if isinstance(data, dict):
+        return ",".join("%s:%.17g" % (os.fspath(path), weight) for path, weight in data.items())
+    return ",".join(map(os.fspath, data)) if isinstance(data, (list, tuple)) else data
+
+
 class Trainer:
     """ah_trainer_open(): every member of struct ah_train_options is an option by its name (steps=200, lr=3e-4,
-    out_dir="out", resume_dir="out", ...); on_note(line). An iterator over steps, each struct ah_step as a dictionary.
+    out_dir="out", resume_dir="out", ...); on_note(line). `data` may be a list of files, or a dictionary of files and
+    their weights. An iterator over steps, each struct ah_step as a dictionary.
     With own_batches=True there are no data, and step_on() or begin() and wait() take batches: ids and targets [batch,
     seq] as nested lists, arrays or tensors of integers, with positions where sequences are packed. To be closed, as
     `with` does."""
@@ -158,7 +166,7 @@ class Trainer:
         self._calls, self._stop, self._trainer = _Calls(), ctypes.c_int(0), ctypes.c_void_p()
         self._options = taken = _c.ah_train_options()  # what it points to lives as long as the trainer
         c.ah_train_options_init(ctypes.byref(taken), ctypes.sizeof(taken))
-        _fill(taken, dict(options, model_path=model, data_path=data))
+        _fill(taken, dict(options, model_path=model, data_path=_data(data)))
         taken.budget = _c.ah_budget(_bytes(device_memory), _bytes(host_memory))
         taken.dev.threads, taken.dev.host_threads = threads, host_threads
         taken.dev.link_bytes_per_s = _rate(link)
@@ -249,6 +257,15 @@ class Trainer:
     def summary(self):
         """What is trained on what: struct ah_train_summary as a dictionary."""
         return self._filled(_c.ah_train_summary, c.ah_trainer_summary)
+
+    def sources(self):
+        """What each file of the data gave: a list of struct ah_train_source as dictionaries."""
+        found = []
+        while True:
+            out = _c.ah_train_source()
+            if c.ah_trainer_source(self._trainer, len(found), ctypes.byref(out)) != _c.AH_OK:
+                return found
+            found.append(_plain(out))
 
     def plan(self):
         """struct ah_plan as a dictionary."""

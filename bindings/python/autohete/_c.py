@@ -469,6 +469,20 @@ class ah_batch(Structure):
     ]
 
 
+class ah_train_source(Structure):
+    _fields_ = [
+        ("path", c_char_p),
+        ("format", c_char_p),
+        ("weight", c_double),
+        ("share", c_double),
+        ("tokens", c_int64),
+        ("epoch_samples", c_int64),
+        ("samples", c_int64),
+        ("epochs", c_double),
+        ("reserved", c_int64 * 8),
+    ]
+
+
 class ah_train_options(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -693,6 +707,7 @@ FUNCTIONS = {
     "ah_trainer_save": (c_int, [c_void_p, c_char_p]),
     "ah_trainer_device": (None, [c_void_p, POINTER(ah_device)]),
     "ah_trainer_summary": (None, [c_void_p, POINTER(ah_train_summary)]),
+    "ah_trainer_source": (c_int, [c_void_p, c_int, POINTER(ah_train_source)]),
     "ah_trainer_plan": (None, [c_void_p, POINTER(ah_plan), POINTER(ah_budget)]),
     "ah_trainer_timeline": (c_void_p, [c_void_p, c_bool]),
     "ah_trainer_result": (None, [c_void_p, POINTER(ah_train_result)]),

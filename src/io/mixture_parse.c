@@ -1,0 +1,120 @@
+#include "io/mixture_parse.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/format.h"
+#include "io/stream.h"
+
+static bool is_there(const char *path)
+{
+    return strcmp(path, AH_STANDARD_INPUT) == 0 || ah__path_exists(path);
+}
+
+/* The colon before a weight; null: there is none. */
+static char *weight_colon(char *path)
+{
+    char *colon = strrchr(path, ':');
+    return colon && colon != path ? colon : NULL;
+}
+
+static bool is_number(double *out, const char *text)
+{
+    char *end;
+    *out = ah__strtod(text, &end);
+    return end != text && !*end;
+}
+
+/* What the first `length` bytes name, alone or before a weight; *found false: nothing that exists. */
+static int piece_take(bool *found, struct ah_mixture_item *out, const char *text, size_t length)
+{
+    char *path, *colon;
+    AH_TRY(ah__sprintf(&path, "%.*s", (int)length, text));
+    *out = (struct ah_mixture_item){.path = path};
+    *found = is_there(path);
+    if (*found || !(colon = weight_colon(path)))
+        return AH_OK;
+    bool number = is_number(&out->weight, colon + 1);
+    *colon = 0;
+    *found = is_there(path);
+    if (number && isfinite(out->weight) && out->weight > 0)
+        return AH_OK;
+    if (*found)
+        return ah__fail(AH_EINPUT, "%s: weight: found '%.40s', expected a number above 0", path, colon + 1);
+    *colon = ':'; /* a missing file of this name */
+    out->weight = 0;
+    return AH_OK;
+}
+
+/* The shortest piece up to a comma or the end that names something; where none does, the first. */
+static int item_take(struct ah_mixture_item *out, const char **text)
+{
+    size_t first = strcspn(*text, ","), length = first;
+    bool found = false;
+    for (;; length += 1 + strcspn(*text + length + 1, ",")) {
+        AH_TRY(piece_take(&found, out, *text, length));
+        if (found || !(*text)[length])
+            break;
+        ah__free(out->path);
+        out->path = NULL;
+    }
+    if (!found) {
+        length = first;
+        ah__free(out->path);
+        out->path = NULL;
+        AH_TRY(piece_take(&found, out, *text, length));
+    }
+    *text += length;
+    return AH_OK;
+}
+
+static int items_take(struct ah_mixture_items *items, const char *text)
+{
+    const char *at = text;
+    for (;;) {
+        at += strspn(at, " "); /* as people write behind a comma */
+        if (*at == ',' || !*at)
+            return ah__fail(AH_EINPUT, "data: found an empty name in '%.100s', expected FILE[:WEIGHT],FILE[:WEIGHT]",
+                            text);
+        AH_TRY(ah__grow(&items->item, &items->room, items->count + 1, sizeof *items->item));
+        AH_TRY(item_take(&items->item[items->count++], &at));
+        if (!*at)
+            return AH_OK;
+        at++;
+    }
+}
+
+static int weights_check(const struct ah_mixture_items *items)
+{
+    const struct ah_mixture_item *with = NULL, *without = NULL;
+    for (size_t i = 0; i < items->count; i++)
+        *(items->item[i].weight > 0 ? &with : &without) = &items->item[i];
+    if (!with || !without)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: weight: found none beside %g of %s, expected one for each file or for none",
+                    without->path, with->weight, with->path);
+}
+
+int ah__mixture_parse(struct ah_mixture_items *out, const char *text)
+{
+    *out = (struct ah_mixture_items){0};
+    if (is_there(text)) {
+        AH_TRY(ah__grow(&out->item, &out->room, 1, sizeof *out->item));
+        return ah__strdup(&out->item[out->count++].path, text);
+    }
+    AH_TRY(items_take(out, text));
+    AH_TRY(weights_check(out));
+    if (out->count == 1)
+        out->item[0].weight = 0;
+    return AH_OK;
+}
+
+void ah__mixture_items_free(struct ah_mixture_items *items)
+{
+    for (size_t i = 0; i < items->count; i++)
+        ah__free(items->item[i].path);
+    ah__free(items->item);
+    *items = (struct ah_mixture_items){0};
+}

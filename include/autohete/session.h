@@ -36,6 +36,7 @@ struct ah_session_options {
     const struct ah_plan *warm_start; /* as in struct ah_search_options; null: none */
     int effort;                       /* as in struct ah_search_options */
     const char *master, *moments;     /* what is kept of parameters and of Adam's moments, as for training */
+    bool strict;                      /* keys of config.json that are not known here are refused */
 };
 
 /* In the order in which one needs the other. */

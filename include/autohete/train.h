@@ -148,6 +148,7 @@ struct ah_train_options {
     /* * What is kept of each parameter and of both moments of Adam: "fp32" (default), or "bf16", rounded up or down at
      * random so that its mean is exact. A master in bf16 is for dtype "bf16" alone. */
     const char *master, *moments;
+    bool strict; /* keys of config.json that are not known here are refused, not noted */
 };
 
 /* Everything unset; null pointers. To be called before any field is set, with the size of the struct as the program was

@@ -73,6 +73,8 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
     filled.profile.cache = ah__cache_folder();
     *out = NULL;
     int status = ah_session_open(out, &filled);
+    if (status == AH_OK && text && ah_model_note(ah_session_model(*out)))
+        fprintf(stderr, "autohete: note: %s\n", ah_model_note(ah_session_model(*out)));
     if (status == AH_OK)
         status = advance(*out, options, stage, text);
     if (status == AH_OK)

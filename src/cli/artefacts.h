@@ -132,6 +132,11 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
     {                                                                                                                  \
         "model", AH_ARG_TEXT, at_model, "FILE", NULL, "model: a config.json, its folder, or a GGUF file", 0, 0, true   \
     }
+#define AH_ARG_STRICT(at_strict)                                                                                       \
+    {                                                                                                                  \
+        "strict", AH_ARG_FLAG, at_strict, NULL, NULL,                                                                  \
+            "refuse keys of config.json that are not known (default: a note)", 0, 0, false                             \
+    }
 #define AH_ARG_DTYPE(at_dtype, help)                                                                                   \
     {                                                                                                                  \
         "dtype", AH_ARG_TEXT, at_dtype, "TYPE", NULL, help, 0, 0, false                                                \

@@ -14,6 +14,7 @@ struct profile_args {
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
     AH_ARGS_MODEL(AT(inputs.model_path)),
+    AH_ARG_STRICT(AT(inputs.strict)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
     AH_ARGS_STATES(AT(inputs.master), AT(inputs.moments)),

@@ -18,6 +18,7 @@ struct simulate_args {
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
     AH_ARGS_MODEL(AT(inputs.model_path)),
+    AH_ARG_STRICT(AT(inputs.strict)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,

@@ -28,6 +28,7 @@ static const struct ah_arg options[] = {
      "weights or random: how parameters start (default: weights, if the model's folder has any)", 0, 0, false},
     {"no-dropout", AH_ARG_FLAG, AT_OPTION(no_dropout), NULL, NULL,
      "train without the dropout that config.json asks for (default: such a model is refused)", 0, 0, false},
+    AH_ARG_STRICT(AT_OPTION(strict)),
     {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
      "training data: text, JSON, a folder of them, .gz or .zst of them, a token file, or - (standard input); several "
      "mixed: FILE:WEIGHT,FILE:WEIGHT",

@@ -73,6 +73,11 @@ const struct ah_model_def *ah_model_get(const struct ah_model *model)
     return &model->def;
 }
 
+int ah__model_check(const struct ah_model *model, bool strict)
+{
+    return strict && model->note ? ah__fail(AH_EINPUT, "%s; expected none (--strict)", model->note) : AH_OK;
+}
+
 const char *ah_model_note(const struct ah_model *model)
 {
     return model->note;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/model.h"
 #include "op/op.h"
 #include "sched/sched.h"
 #include "session/session.h"
@@ -109,6 +110,7 @@ static int open_model(struct ah_session *session)
         AH_TRY(ah_model_load(&session->own_model, options->model_path));
         session->model = session->own_model;
     }
+    AH_TRY(ah__model_check(session->model, options->strict));
     const struct ah_model_def *model = ah_model_get(session->model);
     session->info.seq = options->seq ? options->seq : model->max_seq < DEFAULT_SEQ ? model->max_seq : DEFAULT_SEQ;
     return ah_plan_check(options->plan, model->layers);

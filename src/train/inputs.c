@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/folder.h"
+#include "model/model.h"
 #include "plan/search.h"
 #include "sched/sched.h"
 #include "train/training.h"
@@ -42,6 +43,7 @@ static int open_model(struct ah_training *training)
     if (training->files.outside)
         ah__training_note(training, "%s is a link that leads out of its folder: checkpoints get no copy",
                           training->files.outside);
+    AH_TRY(ah__model_check(training->model, options->strict));
     if (ah_model_note(training->model))
         ah__training_note(training, "%s", ah_model_note(training->model));
     AH_TRY(check_dropout(training));

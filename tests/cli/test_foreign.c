@@ -75,6 +75,35 @@ static void messages_are_plain(void **state)
     }
 }
 
+/* A note, or a refusal that writes nothing. */
+static void unknown_keys_of_models(void **state)
+{
+    (void)state;
+    static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 32, \"n_embd\": 32, "
+                                 "\"n_layer\": 3, \"n_head\": 2, \"my_tool\": 1}";
+    const char *at = folder();
+    char path[256];
+    snprintf(path, sizeof path, "%s/unknown.json", at);
+    assert_ok(ah__file_write(path, config, strlen(config)));
+    run("train --model %s --data %s/text --batch 2 --seq 16 --steps 1 --threads 1", path, at);
+    assert_ran(0);
+    assert_says(ran.err, "note: /");
+    assert_says(ran.err, "unknown.json: keys that are not known here and not read: my_tool\n");
+    run("train --model %s --data %s/text --batch 2 --seq 16 --steps 1 --threads 1 --strict --out %s/strict", path, at,
+        at);
+    assert_refused("unknown.json: keys that are not known here and not read: my_tool; expected none (--strict)");
+    snprintf(path, sizeof path, "%s/strict", at);
+    assert_int_equal(access(path, F_OK), -1);
+    run("plan --model %s/unknown.json --hardware a100-40g --seq 16 --effort 1", at);
+    assert_ran(0);
+    assert_says(ran.err, "not read: my_tool\n");
+    static const char *const commands[] = {"plan", "profile", "simulate"};
+    for (size_t i = 0; i < AH_LENGTH(commands); i++) {
+        run("%s --model %s/unknown.json --strict --seq 16", commands[i], at);
+        assert_refused("not read: my_tool; expected none (--strict)");
+    }
+}
+
 /* Steps of a regular expression end; the message says where the text was and whose tokenizer it was. */
 static void a_slow_tokenizer_is_named(void **state)
 {
@@ -212,7 +241,7 @@ static void empty_texts_train_nothing(void **state)
     assert_says(ran.err, "autohete: ");
 }
 
-AH_TEST_SUITE("cli/foreign", cmocka_unit_test(json_is_utf8), cmocka_unit_test(messages_are_plain),
-              cmocka_unit_test(a_slow_tokenizer_is_named), cmocka_unit_test(a_full_disk_is_said_quietly),
-              cmocka_unit_test(a_socket_is_no_data), cmocka_unit_test(bombs_are_refused_early),
-              cmocka_unit_test(empty_texts_train_nothing))
+AH_TEST_SUITE("cli/foreign", cmocka_unit_test(unknown_keys_of_models), cmocka_unit_test(json_is_utf8),
+              cmocka_unit_test(messages_are_plain), cmocka_unit_test(a_slow_tokenizer_is_named),
+              cmocka_unit_test(a_full_disk_is_said_quietly), cmocka_unit_test(a_socket_is_no_data),
+              cmocka_unit_test(bombs_are_refused_early), cmocka_unit_test(empty_texts_train_nothing))

@@ -121,6 +121,12 @@ static void unknown_keys_are_noted(void **state)
     struct ah_model *model;
     assert_ok(parse(&model, "qwen2", "\"n_lair\":3,\"dtype\":\"bfloat16\",\"my_tool\":{\"a\":[1]}"));
     assert_string_equal(ah_model_note(model), "m.json: keys that are not known here and not read: n_lair, my_tool");
+    assert_ok(ah__model_check(model, false));
+    assert_fails(ah__model_check(model, true), AH_EINPUT,
+                 "m.json: keys that are not known here and not read: n_lair, my_tool; expected none (--strict)");
+    ah_model_free(model);
+    assert_ok(parse(&model, "qwen2", "\"dtype\":\"bfloat16\""));
+    assert_ok(ah__model_check(model, true));
     ah_model_free(model);
 }
 

@@ -400,6 +400,7 @@ class ah_session_options(Structure):
         ("effort", c_int),
         ("master", c_char_p),
         ("moments", c_char_p),
+        ("strict", c_bool),
     ]
 
 
@@ -540,6 +541,7 @@ class ah_train_options(Structure):
         ("train_on", c_char_p),
         ("master", c_char_p),
         ("moments", c_char_p),
+        ("strict", c_bool),
     ]
 
 

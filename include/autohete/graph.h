@@ -79,6 +79,7 @@ struct ah_attention_options {
     int window;   /* keys that a query sees, its own the last of them; 0: all up to its own */
     bool by_head; /* ah_graph_attention(): q, k and v side by side within each head, not each for all heads */
     float scale;  /* of q k^T; 0: 1 / sqrt(C / heads) */
+    float cap;    /* scaled scores s become cap * tanh(s / cap); 0: they stay */
 };
 /* Causal multi-head self-attention, softmax(q k^T / sqrt(C/heads)) v: qkv [B, T, 3C] (q, k, v side by side)
  * -> [B, T, C]. `options` null: all of them zero */
@@ -127,6 +128,10 @@ AH_API struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah
  * never lie in memory as a whole. The mean is over the tokens whose target is not -100. -> scalar */
 AH_API struct ah_tensor ah_graph_linear_cross_entropy(struct ah_graph *graph, struct ah_tensor x,
                                                       struct ah_tensor weight, struct ah_tensor targets);
+/* The same of the logits cap * tanh(logit / cap); cap 0: they stay */
+AH_API struct ah_tensor ah_graph_linear_cross_entropy_capped(struct ah_graph *graph, struct ah_tensor x,
+                                                             struct ah_tensor weight, struct ah_tensor targets,
+                                                             float cap);
 
 /* Closes the recording. AH_EINPUT with the first wrong recording call. */
 AH_API int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss);

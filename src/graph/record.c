@@ -336,7 +336,8 @@ struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv
     struct ah_attr attr = {.heads = heads,
                            .window = window_of(graph, options->window, qkv),
                            .by_head = options->by_head,
-                           .scale = options->scale};
+                           .scale = options->scale,
+                           .cap = options->cap};
     struct ah_tensor cache = keys_keep(graph, &attr, heads, qkv, nothing);
     if (graph->decodes)
         return attend_cached(graph, attr, cache, qkv);
@@ -348,8 +349,11 @@ struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor
                                         const struct ah_attention_options *options)
 {
     options = options ? options : &(const struct ah_attention_options){0};
-    struct ah_attr attr = {
-        .heads = heads, .kv_heads = kv_heads, .window = window_of(graph, options->window, q), .scale = options->scale};
+    struct ah_attr attr = {.heads = heads,
+                           .kv_heads = kv_heads,
+                           .window = window_of(graph, options->window, q),
+                           .scale = options->scale,
+                           .cap = options->cap};
     struct ah_tensor cache = keys_keep(graph, &attr, kv_heads, k, v);
     if (graph->decodes)
         return attend_cached(graph, attr, cache, q);
@@ -426,5 +430,12 @@ struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor
 struct ah_tensor ah_graph_linear_cross_entropy(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                                struct ah_tensor targets)
 {
-    return record(graph, AH_OP_LINEAR_CROSS_ENTROPY, (struct ah_attr){0}, ah__values(x.id, weight.id, targets.id));
+    return ah_graph_linear_cross_entropy_capped(graph, x, weight, targets, 0);
+}
+
+struct ah_tensor ah_graph_linear_cross_entropy_capped(struct ah_graph *graph, struct ah_tensor x,
+                                                      struct ah_tensor weight, struct ah_tensor targets, float cap)
+{
+    struct ah_attr attr = {.cap = cap};
+    return record(graph, AH_OP_LINEAR_CROSS_ENTROPY, attr, ah__values(x.id, weight.id, targets.id));
 }

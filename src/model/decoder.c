@@ -119,6 +119,18 @@ int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
     return ah__config_dropout(&decoder->dropout, json, dropouts_of(decoder));
 }
 
+static int parse_cap(double *cap, const struct ah_json *json, const char *key)
+{
+    *cap = cJSON_HasObjectItem(json->node, key) ? 0 : *cap;
+    return ah__config_double(cap, json, key, 1e-3, 1e6);
+}
+
+int ah__decoder_parse_caps(struct ah_decoder *decoder, const struct ah_json *json)
+{
+    AH_TRY(parse_cap(&decoder->attention_cap, json, "attn_logit_softcapping"));
+    return parse_cap(&decoder->logit_cap, json, "final_logit_softcapping");
+}
+
 /* ---- configuration -> config.json -------------------------------------------------------------------------------- */
 
 int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
@@ -138,6 +150,19 @@ int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
     if (decoder->local_theta_key)
         AH_TRY(ah__json_add_double(tree, decoder->local_theta_key, decoder->kind[1].rope.theta));
     return ah__config_add_zeros(tree, dropouts_of(decoder));
+}
+
+static int add_cap(cJSON *tree, const char *key, double cap)
+{
+    if (cap > 0)
+        return ah__json_add_double(tree, key, cap);
+    return cJSON_AddNullToObject(tree, key) ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+}
+
+int ah__decoder_add_caps(cJSON *tree, const struct ah_decoder *decoder)
+{
+    AH_TRY(add_cap(tree, "attn_logit_softcapping", decoder->attention_cap));
+    return add_cap(tree, "final_logit_softcapping", decoder->logit_cap);
 }
 
 void ah__decoder_describe(struct ah_model_def *def, const void *context)

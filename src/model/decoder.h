@@ -43,8 +43,9 @@ struct ah_decoder {
     /* What is multiplied, 1: nothing is. Embeddings; what attention and feed-forward network add; logits; queries times
      * keys, here 0: by 1 / sqrt of a head's channels. */
     double embedding_scale, residual_scale, logit_scale, attention_scale;
-    bool tied;                   /* the head reads the embedding table */
-    const char *const *dropouts; /* keys, the last null; null: attention_dropout alone */
+    double attention_cap, logit_cap; /* soft caps of scaled scores and of logits; 0: none */
+    bool tied;                       /* the head reads the embedding table */
+    const char *const *dropouts;     /* keys, the last null; null: attention_dropout alone */
     struct ah_config_dropout dropout;
 };
 
@@ -63,6 +64,11 @@ int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *j
 /* Qwen's use_sliding_window, sliding_window, max_window_layers and layer_types: blocks with a window are of the other
  * kind, unless all are. */
 int ah__decoder_parse_layers(struct ah_decoder *decoder, const struct ah_json *json);
+/* attn_logit_softcapping and final_logit_softcapping: what stands in the structure where the key is missing, none where
+ * it is null. */
+int ah__decoder_parse_caps(struct ah_decoder *decoder, const struct ah_json *json);
+int ah__decoder_add_caps(cJSON *tree, const struct ah_decoder *decoder);
+#define AH_DECODER_CAP_KEYS "attn_logit_softcapping", "final_logit_softcapping"
 int ah__decoder_add_layers(cJSON *tree, const struct ah_decoder *decoder);
 #define AH_DECODER_LAYER_KEYS "use_sliding_window", "sliding_window", "max_window_layers", "layer_types"
 /* layer_types: blocks of "sliding_attention" are of the other kind, those of "full_attention" are not. Without the key

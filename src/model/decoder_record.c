@@ -46,7 +46,8 @@ static void qkv(struct ah_graph *graph, const struct ah_decoder *decoder, struct
 static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decoder *decoder,
                                   const struct ah_decoder_kind *kind, struct ah_tensor x)
 {
-    struct ah_attention_options options = {.window = (int)kind->window, .scale = (float)decoder->attention_scale};
+    struct ah_attention_options options = {
+        .window = (int)kind->window, .scale = (float)decoder->attention_scale, .cap = (float)decoder->attention_cap};
     struct ah_tensor part[3];
     ah_graph_scope_push(graph, "self_attn");
     qkv(graph, decoder, x, part);
@@ -141,5 +142,6 @@ int ah__decoder_record(struct ah_graph *graph, int64_t batch, int64_t seq, void 
     x = scaled(graph, norm(graph, decoder, "model.norm", x), decoder->logit_scale);
     if (!decoder->tied)
         head = ah__part_table(graph, "lm_head", vocab, hidden, decoder->std);
-    return ah_graph_finish(graph, ah_graph_linear_cross_entropy(graph, x, head, targets));
+    x = ah_graph_linear_cross_entropy_capped(graph, x, head, targets, (float)decoder->logit_cap);
+    return ah_graph_finish(graph, x);
 }

@@ -6,9 +6,17 @@
 #include "model/decoder.h"
 #include "model/family.h"
 
-static const char *const keys[] = {
-    AH_DECODER_KEYS,          "attention_bias",          "hidden_activation", "query_pre_attn_scalar", "sliding_window",
-    "sliding_window_pattern", "_sliding_window_pattern", "layer_types",       "rope_local_base_freq",  NULL};
+static const char *const keys[] = {AH_DECODER_KEYS,
+                                   AH_DECODER_CAP_KEYS,
+                                   "attention_bias",
+                                   "hidden_activation",
+                                   "query_pre_attn_scalar",
+                                   "sliding_window",
+                                   "sliding_window_pattern",
+                                   "_sliding_window_pattern",
+                                   "layer_types",
+                                   "rope_local_base_freq",
+                                   NULL};
 
 /* Without layer_types every sixth block, or as the pattern says, sees all. */
 static int parse_kinds(struct ah_decoder *decoder, const struct ah_json *json)
@@ -41,6 +49,7 @@ static int parse(void **out, const struct ah_json *json)
                                  .tied = true};
     double scalar = 256;
     AH_TRY(ah__decoder_parse(&decoder, json));
+    AH_TRY(ah__decoder_parse_caps(&decoder, json));
     AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));
     decoder.out_bias = decoder.qkv_bias;
     AH_TRY(ah__config_double(&scalar, json, "query_pre_attn_scalar", 1, 1e6));
@@ -54,6 +63,7 @@ static int fill(cJSON *tree, const void *config)
     const struct ah_decoder *decoder = config;
     double scalar = round(1 / (decoder->attention_scale * decoder->attention_scale));
     AH_TRY(ah__decoder_add(tree, decoder));
+    AH_TRY(ah__decoder_add_caps(tree, decoder));
     AH_TRY(ah__config_add_no_pad(tree));
     AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
     AH_TRY(ah__json_add_double(tree, "query_pre_attn_scalar", scalar));

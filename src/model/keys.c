@@ -13,6 +13,7 @@
 static const char *const harmless[] = {
     "_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_flash_attn_2_enabled", "_name_or_path",
     "_num_labels", "activation_dropout", "architectures", "attention_probs_dropout_prob", "auto_map", "bad_words_ids",
+    "cache_implementation",
     "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout",
     "cross_attention_hidden_size", "custom_pipelines", "decoder_start_token_id", "diversity_penalty", "do_sample",
     "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id", "exponential_decay_length_penalty",

@@ -18,7 +18,7 @@ int ah__attention_expect(const struct ah_attr *attr)
         return ah__fail(AH_EINPUT, "window: found %d, expected a number of at least 0", attr->window);
     if (!(attr->scale >= 0 && isfinite(attr->scale)))
         return ah__fail(AH_EINPUT, "scale: found %g, expected a number of at least 0", (double)attr->scale);
-    return AH_OK;
+    return ah__cap_expect(attr);
 }
 
 /* One product of queries with keys, or of probabilities with values: of T^2 pairs the causal half, of those the ones
@@ -58,7 +58,7 @@ const struct ah_op_row ah__op_attention = {
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                   {.name = "lse", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE | AH_ATTR_CAP,
     .infer = attention_infer,
     .flops = attention_flops,
     .limit = AH_OP_LIMIT_ATTENTION,
@@ -88,7 +88,7 @@ const struct ah_op_row ah__op_attention_bwd = {
                  {.name = "y", .kind = AH_OPERAND_ACTIVATION}, {.name = "lse", .kind = AH_OPERAND_STATISTICS},
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true}),
     AH_OP_OUTPUTS({.name = "dqkv", .kind = AH_OPERAND_GRADIENT}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE | AH_ATTR_CAP,
     .infer = attention_bwd_infer,
     .flops = attention_bwd_flops,
     .limit = AH_OP_LIMIT_ATTENTION_BWD,
@@ -132,7 +132,7 @@ const struct ah_op_row ah__op_attention_qkv = {
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                   {.name = "lse", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW | AH_ATTR_SCALE,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW | AH_ATTR_SCALE | AH_ATTR_CAP,
     .infer = attention_qkv_infer,
     .flops = attention_qkv_flops,
     .limit = AH_OP_LIMIT_ATTENTION,
@@ -164,7 +164,7 @@ const struct ah_op_row ah__op_attention_qkv_bwd = {
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true}),
     AH_OP_OUTPUTS({.name = "dq", .kind = AH_OPERAND_GRADIENT}, {.name = "dk", .kind = AH_OPERAND_GRADIENT},
                   {.name = "dv", .kind = AH_OPERAND_GRADIENT}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW | AH_ATTR_SCALE,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW | AH_ATTR_SCALE | AH_ATTR_CAP,
     .infer = attention_qkv_bwd_infer,
     .flops = attention_qkv_bwd_flops,
     .limit = AH_OP_LIMIT_ATTENTION_BWD,

@@ -91,7 +91,7 @@ const struct ah_op_row ah__op_attention_cached = {
     AH_OP_INPUTS({.name = "cache", .kind = AH_OPERAND_CACHE}, {.name = "q", .kind = AH_OPERAND_ACTIVATION},
                  {.name = "positions", .kind = AH_OPERAND_POSITIONS}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE | AH_ATTR_CAP,
     .infer = attention_cached_infer,
     .flops = attention_cached_flops,
 };

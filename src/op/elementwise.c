@@ -31,6 +31,26 @@ const struct ah_op_row ah__op_scale = {
     .flops = ah__op_one_flop,
 };
 
+static int soft_cap_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    AH_TRY(ah__cap_expect(attr));
+    if (!(attr->cap > 0))
+        return ah__fail(AH_EINPUT, "cap: found 0, expected a number above 0");
+    return ah__op_infer_same(out, in, attr);
+}
+
+AH_OP_FLOPS_PER_ELEMENT(soft_cap_flops, 5.0)
+
+/* x = cap * tanh(x / cap) */
+const struct ah_op_row ah__op_soft_cap = {
+    .name = "soft_cap",
+    AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION}),
+    AH_OP_OUTPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .in_place = true}),
+    .attrs = AH_ATTR_CAP,
+    .infer = soft_cap_infer,
+    .flops = soft_cap_flops,
+};
+
 /* y is never x. */
 const struct ah_op_row ah__op_copy = {
     .name = "copy",

@@ -41,10 +41,11 @@
     X(SILU_MUL_BWD, silu_mul_bwd)                                                                                      \
     X(GELU_MUL_BWD, gelu_mul_bwd)
 
-/* What generation records beside: nothing is learned there, so they have no gradient rule. */
+/* What generation and logits need beside: nothing is learned there, so they have no gradient rule. */
 #define AH_OP_INFERENCE_LIST(X)                                                                                        \
     X(CACHE_WRITE, cache_write)                                                                                        \
-    X(ATTENTION_CACHED, attention_cached)
+    X(ATTENTION_CACHED, attention_cached)                                                                              \
+    X(SOFT_CAP, soft_cap)
 
 #define AH_OP_LIST(X)                                                                                                  \
     AH_OP_FORWARD_LIST(X)                                                                                              \

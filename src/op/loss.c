@@ -58,7 +58,7 @@ static int64_t chunk_rows(int64_t rows, int64_t vocab, int64_t channels)
 
 static int linear_cross_entropy_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
-    (void)attr;
+    AH_TRY(ah__cap_expect(attr));
     AH_TRY(ah__op_expect_float("x", &in[0], 3, 3));
     AH_TRY(ah__op_expect_float("weight", &in[1], 2, 2));
     if (in[1].dtype != in[0].dtype || ah__op_last(&in[1]) != ah__op_last(&in[0]))
@@ -116,7 +116,8 @@ static int64_t linear_cross_entropy_classes(const struct ah_meta *in)
 }
 
 /* (x [B,T,C], weight [V,C], targets [B,T], scale [1]?) -> (loss [1], one chunk of logits, dx, dweight). The mean is
- * over the tokens whose target is not AH_TARGET_IGNORED: their sum times `scale`, or by their number without it. */
+ * over the tokens whose target is not AH_TARGET_IGNORED: their sum times `scale`, or by their number without it. With a
+ * cap c logits l become c tanh(l / c) first. */
 const struct ah_op_row ah__op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION}, {.name = "weight", .kind = AH_OPERAND_PARAM},
@@ -125,7 +126,7 @@ const struct ah_op_row ah__op_linear_cross_entropy = {
     AH_OP_OUTPUTS({.name = "loss", .kind = AH_OPERAND_LOSS}, {.name = "logits", .kind = AH_OPERAND_SCRATCH},
                   {.name = "dx", .kind = AH_OPERAND_GRADIENT, .backward_reads = true, .optional = true},
                   {.name = "dweight", .kind = AH_OPERAND_PARAM_GRADIENT, .optional = true}),
-    .attrs = AH_ATTR_ACC,
+    .attrs = AH_ATTR_ACC | AH_ATTR_CAP,
     .infer = linear_cross_entropy_infer,
     .flops = linear_cross_entropy_flops,
     .bytes = linear_cross_entropy_bytes,

@@ -1,5 +1,6 @@
 #include "op/rules.h"
 
+#include <math.h>
 #include <stdarg.h>
 
 int64_t ah__op_last(const struct ah_meta *meta)
@@ -45,6 +46,13 @@ int ah__op_expect_ids(const char *operand, const struct ah_meta *found)
     if (found->dtype == AH_I32 && found->shape.rank == 2)
         return AH_OK;
     return ah__op_wrong(operand, found, "I32 [batch,seq]");
+}
+
+int ah__cap_expect(const struct ah_attr *attr)
+{
+    if (attr->cap >= 0 && isfinite(attr->cap))
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "cap: found %g, expected a number of at least 0", (double)attr->cap);
 }
 
 int ah__op_expect_positions(const struct ah_meta *found, const struct ah_meta *x)

@@ -13,6 +13,8 @@ AH_PRINTF(3, 4) int ah__op_wrong(const char *operand, const struct ah_meta *foun
 int ah__op_expect(const char *operand, const struct ah_meta *found, enum ah_dtype dtype, struct ah_shape shape);
 int ah__op_expect_float(const char *operand, const struct ah_meta *found, int rank_min, int rank_max);
 int ah__op_expect_ids(const char *operand, const struct ah_meta *found); /* I32 [B,T] */
+/* The attribute `cap` is a number of at least 0. */
+int ah__cap_expect(const struct ah_attr *attr);
 /* Of x [B,T,...]: absent, or I32 [B,T]. */
 int ah__op_expect_positions(const struct ah_meta *found, const struct ah_meta *x);
 

@@ -299,12 +299,13 @@ static int emit_adding(struct compiling *c, struct ah_program *adding, const str
     return AH_OK;
 }
 
-/* The value that holds the logits: what the loss reads, or made for this program out of what it reads. */
+/* The value that holds the logits: what the loss reads, or made for this program out of what it reads by nodes from
+ * *appended on. */
 static int logits_find(struct compiling *c, int *logits, int *appended)
 {
     struct ah_graph *graph = c->section->graph;
     struct ah_node loss = graph->nodes[graph->values[c->section->loss].producer];
-    *appended = -1;
+    *appended = (int)graph->node_count;
     if (loss.op != AH_OP_LINEAR_CROSS_ENTROPY) {
         *logits = loss.in[0];
         c->leads[*logits] = true;
@@ -314,7 +315,11 @@ static int logits_find(struct compiling *c, int *logits, int *appended)
     struct ah_attr attr = {.out_in = true};
     AH_TRY(ah__graph_node(graph, AH_OP_LINEAR, &attr, ah__values(loss.in[0], loss.in[1]), NULL, out));
     *logits = out[0];
-    *appended = graph->values[*logits].producer;
+    if (loss.attr.cap > 0) {
+        attr = (struct ah_attr){.cap = loss.attr.cap};
+        AH_TRY(ah__graph_node(graph, AH_OP_SOFT_CAP, &attr, ah__values(*logits), NULL, out));
+        *logits = out[0];
+    }
     c->leads[loss.in[0]] = true;
     return AH_OK;
 }
@@ -327,7 +332,7 @@ static int emit_infer(struct compiling *c)
         return AH_OK;
     AH_TRY(logits_find(c, &logits, &appended));
     take_needed(c, c->leads, NULL);
-    if (appended >= 0)
+    for (; appended < (int)c->section->graph->node_count; appended++)
         c->nodes[c->count++] = appended;
     AH_TRY(emit_program(c, &c->code->program[AH_PROGRAM_INFER], MODE_INFER));
     c->code->logits = operand(c, logits);
@@ -378,8 +383,8 @@ static int compile(struct compiling *c)
 
 static int allocate(struct compiling *c)
 {
-    /* Two more nodes and values than now: settle_boundary may append a copy, logits_find a product. */
-    size_t values = c->section->graph->value_count + 2, nodes = c->section->graph->node_count + 2;
+    /* Three more nodes and values than now: settle_boundary may append a copy, logits_find a product and its cap. */
+    size_t values = c->section->graph->value_count + 3, nodes = c->section->graph->node_count + 3;
     AH_TRY(ah__arena_new(&c->arena, &c->wanted, values, sizeof *c->wanted));
     AH_TRY(ah__arena_new(&c->arena, &c->cheap_wanted, values, sizeof *c->cheap_wanted));
     AH_TRY(ah__arena_new(&c->arena, &c->leads, values, sizeof *c->leads));

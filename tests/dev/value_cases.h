@@ -95,6 +95,8 @@ static const struct op_case value_cases[] = {
     {"attention by head", AH_OP_ATTENTION, {.heads = 3, .by_head = true}, {S3(2, 150, 3 * 3 * 40)}, {0}, 0},
     CACHE_CASES,
     DOCUMENT_CASES,
+    CAP_CASES,
+    CAP_BACKWARD_CASES,
     {"attention_qkv with a window",
      AH_OP_ATTENTION_QKV,
      {.heads = 4, .kv_heads = 2, .window = 130},

@@ -15,7 +15,7 @@ import torch
 
 
 ATTRIBUTES = dict(heads=0, kv_heads=0, theta=0.0, dims=0, eps=0.0, factor=0.0, low=0.0, high=0.0, original=0, by_head=0,
-                  window=0, first=0, offset=0.0, scale=0.0, ramp=0, magnitude=0.0)
+                  window=0, first=0, offset=0.0, scale=0.0, ramp=0, magnitude=0.0, cap=0.0)
 
 
 def rmsnorm(a, x, weight):
@@ -77,6 +77,7 @@ def attention_qkv(a, q, k, v):
     q, k, v = (t.reshape(B, T, n, -1).transpose(1, 2) for t, n in ((q, H), (k, KV), (v, KV)))
     k, v = (t.repeat_interleave(H // KV, dim=1) for t in (k, v))
     scores = q @ k.transpose(2, 3) * (a["scale"] or 1 / math.sqrt(q.shape[-1]))
+    scores = a["cap"] * torch.tanh(scores / a["cap"]) if a["cap"] else scores
     behind = torch.arange(T)[:, None] - torch.arange(T)
     scores = scores.masked_fill((behind < 0) | (behind >= (a["window"] or T)), -math.inf)
     return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(B, T, -1)
@@ -149,6 +150,8 @@ CASES = [
      dict(q=(1, 9, 12), k=(1, 9, 6), v=(1, 9, 6))),
     ("rotary_yarn", rotary, dict(heads=1, theta=100.0, factor=4.0, low=0.5, high=2.5, ramp=1, magnitude=1.125),
      dict(x=(1, 9, 8))),
+    ("attention_capped", attention_qkv, dict(heads=4, kv_heads=2, scale=0.75, window=5, cap=0.5),
+     dict(q=(1, 9, 12), k=(1, 9, 6), v=(1, 9, 6))),
 ]
 
 

@@ -223,6 +223,16 @@ static void bad_attention_scale(struct rec *r)
     struct ah_tensor qkv = ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false);
     ah_graph_attention(r->graph, qkv, 2, &(struct ah_attention_options){.scale = -1});
 }
+static void bad_attention_cap(struct rec *r)
+{
+    struct ah_tensor qkv = ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false);
+    ah_graph_attention(r->graph, qkv, 2, &(struct ah_attention_options){.cap = -1});
+}
+static void bad_stretch(struct rec *r)
+{
+    static const float stretches[C] = {1, 0};
+    ah_graph_rotary(r->graph, r->x, 1, 1e4F, 0, &(struct ah_rotary_options){.stretches = stretches});
+}
 static void theta(struct rec *r)
 {
     ah_graph_rotary(r->graph, r->x, 2, 0, 0, NULL);
@@ -337,6 +347,8 @@ static void wrong_calls(void **state)
         {bad_offset, "rmsnorm: offset: found inf, expected a number"},
         {bad_scale, "scale: scale: found 0, expected a number other than 0"},
         {bad_attention_scale, "attention: scale: found -1, expected a number of at least 0"},
+        {bad_attention_cap, "attention: cap: found -1, expected a number of at least 0"},
+        {bad_stretch, "rotary: stretches: found 0 of pair 1, expected a number above 0"},
         {theta, "rotary: theta: found 0, expected a number above 0"},
         {kv_heads, "attention_qkv: heads: found 4, expected a multiple of 3 heads of keys and values"},
         {gate_shape, "silu_mul: up is F32 [2,4,24], expected F32 [2,4,8]"},

@@ -20,6 +20,7 @@
 #define OLMO2 "{\"model_type\":\"olmo2\"," GATED
 #define SMOLLM3 "{\"model_type\":\"smollm3\"," GATED
 #define GEMMA "{\"model_type\":\"gemma\"," GATED ",\"num_key_value_heads\":4"
+#define GEMMA2 "{\"model_type\":\"gemma2\"," GATED
 #define GEMMA3 "{\"model_type\":\"gemma3_text\"," GATED
 #define OLMO3 "{\"model_type\":\"olmo3\"," GATED
 #define PHI3 "{\"model_type\":\"phi3\"," GATED
@@ -82,8 +83,11 @@ static const struct {
     {GEMMA ",\"hidden_act\":\"silu\"}", "key 'hidden_act': found 'silu', expected 'gelu_pytorch_tanh' or"},
     {GEMMA ",\"hidden_activation\":\"gelu\"}", "key 'hidden_activation': found 'gelu', expected"},
     {GEMMA3 ",\"hidden_activation\":\"gelu\"}", "key 'hidden_activation': found 'gelu', expected"},
-    {GEMMA3 ",\"attn_logit_softcapping\":50}", "key 'attn_logit_softcapping': found 50, expected null"},
-    {GEMMA3 ",\"final_logit_softcapping\":30}", "key 'final_logit_softcapping': found 30, expected null"},
+    {GEMMA ",\"attn_logit_softcapping\":50}", "key 'attn_logit_softcapping': found 50, expected null"},
+    {GEMMA ",\"final_logit_softcapping\":30}", "key 'final_logit_softcapping': found 30, expected null"},
+    {GEMMA2 ",\"attn_logit_softcapping\":0}", "key 'attn_logit_softcapping': found 0"},
+    {GEMMA2 ",\"final_logit_softcapping\":-30}", "key 'final_logit_softcapping': found -30"},
+    {GEMMA2 ",\"hidden_activation\":\"gelu\"}", "key 'hidden_activation': found 'gelu', expected"},
     {GEMMA3 ",\"use_bidirectional_attention\":true}", "key 'use_bidirectional_attention': found true"},
     {GEMMA3 ",\"sliding_window_pattern\":0}", "key 'sliding_window_pattern': found 0"},
     {GEMMA3 ",\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"linear\",\"factor\":2}}}",
@@ -166,6 +170,15 @@ static const struct {
     {SMOLLM3 "}", SMOLLM3 ",\"num_key_value_heads\":4,\"no_rope_layers\":[1,1,0],\"rope_theta\":2000000}", false},
     {SMOLLM3 "}", SMOLLM3 ",\"no_rope_layer_interval\":2}", true},
     {GEMMA "}", GEMMA ",\"hidden_act\":\"gelu\",\"hidden_activation\":null,\"head_dim\":256}", false},
+    {GEMMA2 "}",
+     GEMMA2
+     ",\"attn_logit_softcapping\":50,\"final_logit_softcapping\":30,\"query_pre_attn_scalar\":256,\"sliding_window\":"
+     "4096,\"layer_types\":[\"sliding_attention\",\"full_attention\"],\"hidden_act\":\"gelu_pytorch_tanh\"}",
+     false},
+    {GEMMA2 "}", GEMMA2 ",\"attn_logit_softcapping\":null}", true},
+    {GEMMA2 "}", GEMMA2 ",\"final_logit_softcapping\":20}", true},
+    {GEMMA3 "}", GEMMA3 ",\"attn_logit_softcapping\":null,\"final_logit_softcapping\":null}", false},
+    {GEMMA3 "}", GEMMA3 ",\"final_logit_softcapping\":20}", true},
     {GEMMA3 "}", GEMMA3 ",\"sliding_window_pattern\":6,\"sliding_window\":4096,\"query_pre_attn_scalar\":256}", false},
     {GEMMA3 "}",
      GEMMA3 ",\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6},\"sliding_attention\":"

@@ -172,6 +172,7 @@ static const struct rule rules[] = {
     {AH_OP_SILU_MUL, {0}, {X, X}, {X}, 10 * 48},
     {AH_OP_GELU_MUL, {0}, {X, X}, {X}, 13 * 48},
     {AH_OP_SCALE, {.scale = -2}, {X}, {X}, 48},
+    {AH_OP_SOFT_CAP, {.cap = 2}, {X}, {X}, 5 * 48},
     {AH_OP_RMSNORM, {.offset = 1}, {X, N(6)}, {X, N(8)}, 4 * 48},
     {AH_OP_ADD, {0}, {X, X}, {X}, 48},
     {AH_OP_CROSS_ENTROPY, {0}, {F3(2, 4, 10), IDS}, {N(1), F3(2, 4, 10)}, 5 * 80},

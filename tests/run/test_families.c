@@ -161,6 +161,8 @@ static const char *const families[] = {
     "{\"model_type\":\"qwen2\"," GATED ",\"num_key_value_heads\":1,\"tie_word_embeddings\":true}",
     "{\"model_type\":\"qwen3\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":10}",
     "{\"model_type\":\"gemma\"," GATED ",\"num_key_value_heads\":1,\"head_dim\":10}",
+    "{\"model_type\":\"gemma2\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":6,\"sliding_window\":4,"
+    "\"attn_logit_softcapping\":0.05,\"final_logit_softcapping\":0.75,\"query_pre_attn_scalar\":7}",
     "{\"model_type\":\"gemma3_text\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":6,\"sliding_window\":4,"
     "\"sliding_window_pattern\":2,\"query_pre_attn_scalar\":7}",
     "{\"model_type\":\"granite\"," GATED ",\"num_key_value_heads\":2,\"embedding_multiplier\":12,"

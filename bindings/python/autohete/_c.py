@@ -155,6 +155,7 @@ class ah_attention_options(Structure):
         ("window", c_int),
         ("by_head", c_bool),
         ("scale", c_float),
+        ("cap", c_float),
     ]
 
 
@@ -636,6 +637,7 @@ FUNCTIONS = {
     "ah_graph_add_inplace": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_cross_entropy": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_linear_cross_entropy": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor]),
+    "ah_graph_linear_cross_entropy_capped": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_float]),
     "ah_graph_finish": (c_int, [c_void_p, ah_tensor]),
     "ah_graph_print": (c_int, [c_void_p, c_void_p]),
     "ah_model_load": (c_int, [POINTER(c_void_p), c_char_p]),

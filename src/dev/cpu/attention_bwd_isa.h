@@ -98,19 +98,33 @@ static AH_TARGET void keys_load(const struct ah_attention *job, const struct att
     }
 }
 
+/* Scores times `scale`, in powers of two, become capped; dprob is what their slope is multiplied into. */
+AH_INLINE v16 score_capped(v16 score, float cap, v16 *slope)
+{
+    v16 t = v_tanh(v_mul(score, v_set(1.0F / cap)));
+    *slope = v_sub(v_set(1.0F), v_mul(t, t));
+    return v_mul(v_set(cap), t);
+}
+
 /* prob = e^(scale * score - lse), dscore = prob * (dprob - dot), its factor `scale` being left to its sums. Both are
- * zero for keys that are not seen, on the diagonal up to a multiple of 16. */
+ * zero for keys that are not seen, on the diagonal up to a multiple of 16. A cap comes in between, with its slope. */
 static AH_TARGET void softmax_bwd(const struct ah_attention *job, struct attention_pair *s, int queries, int keys,
                                   const struct attention_sight *sight)
 {
     v16 scale = v_set(job->scale * log2_e), zero = v_set(0.0F);
+    float cap = job->cap * log2_e;
     for (int q = 0; q < queries; q++) {
         v16 minus_lse = v_set(-s->lse[q] * log2_e), dot = v_set(s->dot[q]);
         int end = sight->diagonal && q < keys ? q + 1 : keys, hidden = sight->from[q];
         for (int k = 0; k < end; k += LANES) {
             float *prob = s->prob + q * TILE + k, *dscore = s->dscore + q * TILE + k;
-            v16 p = v_exp2(v_fma(v_load(prob), scale, minus_lse));
-            v16 d = v_mul(p, v_sub(v_load(dscore), dot));
+            v16 p = v_fma(v_load(prob), scale, minus_lse), d = v_sub(v_load(dscore), dot), slope;
+            if (cap > 0) {
+                p = v_add(score_capped(v_mul(v_load(prob), scale), cap, &slope), minus_lse);
+                d = v_mul(d, slope);
+            }
+            p = v_exp2(p);
+            d = v_mul(p, d);
             if (sight->diagonal && k + LANES > end) {
                 p = v_first(end - k, p, zero);
                 d = v_first(end - k, d, zero);

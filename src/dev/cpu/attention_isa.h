@@ -310,14 +310,22 @@ AH_INLINE v16 softmax_term(float *score, int key, int query, v16 most, const str
     return e;
 }
 
+static AH_TARGET void score_cap(float *score, int keys, float cap)
+{
+    for (int key = 0; key < keys; key++)
+        v_store(score + key * TILE, v_soft_cap(v_load(score + key * TILE), cap));
+}
+
 /* One step of the online softmax for 16 queries: score[key][query] becomes 2^(score - most), and what was summed before
  * is to be shrunk. */
 static AH_TARGET void softmax_step(struct attention_group *s, struct attention_query *tile, int keys, int query,
-                                   const struct attention_sight *sight)
+                                   const struct attention_sight *sight, float cap)
 {
     float *score = s->score + query;
     if (sight->diagonal)
         keys = keys < query + LANES ? keys : query + LANES;
+    if (cap > 0)
+        score_cap(score, keys, cap);
     score_mask(score, keys, query, sight);
     v16 old = v_load(tile->most + query), most = score_most(score, keys, old);
     v16 sum[2] = {v_set(0.0F), v_set(0.0F)};
@@ -334,9 +342,10 @@ static AH_TARGET void softmax_step(struct attention_group *s, struct attention_q
     v_store(tile->total + query, v_fma(v_load(tile->total + query), shrink, v_add(sum[0], sum[1])));
 }
 
-static AH_TARGET void attend(struct attention_group *s, struct attention_query *tile, int head, int queries, int keys,
-                             bool first, const struct attention_sight *sight)
+static AH_TARGET void attend(const struct ah_attention *job, struct attention_group *s, struct attention_query *tile,
+                             int queries, int keys, bool first, const struct attention_sight *sight)
 {
+    int head = job->head_size;
     int64_t stride = packed_stride(head);
     struct mm scores = {.c = s->score,
                         .ldc = TILE,
@@ -350,7 +359,7 @@ static AH_TARGET void attend(struct attention_group *s, struct attention_query *
                         .part = sight->diagonal ? MM_COLS_FROM_ROW : MM_ALL};
     mm(&scores);
     for (int q = 0; q < queries; q += LANES)
-        softmax_step(s, tile, keys, q, sight);
+        softmax_step(s, tile, keys, q, sight, job->cap * log2_e);
     struct mm values = {.c = tile->out,
                         .ldc = stride,
                         .a = s->score,
@@ -410,7 +419,7 @@ static AH_TARGET void attention(const struct ah_attention *job, int64_t batch, i
         for (int64_t at = from > start ? from : start; at < end && first_key(job, positions, at) <= from; at += TILE) {
             struct attention_sight sight;
             sight_fill(&sight, job, positions, at, from);
-            attend(s, &s->tile[(at - start) / TILE], size, tile_length(end, at), keys,
+            attend(job, s, &s->tile[(at - start) / TILE], tile_length(end, at), keys,
                    from == first_key(job, positions, at), &sight);
         }
     }

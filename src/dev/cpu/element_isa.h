@@ -37,6 +37,11 @@ AH_INLINE void e_store_most(element *p, v16 a, int64_t n)
 {
     E_NAME(v_store_most)(p, a, n);
 }
+/* cap * tanh(x / cap) */
+AH_INLINE v16 v_soft_cap(v16 x, float cap)
+{
+    return v_mul(v_set(cap), v_tanh(v_mul(x, v_set(1.0F / cap))));
+}
 AH_INLINE float e_one(const element *p)
 {
     float lane[LANES];

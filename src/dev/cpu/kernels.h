@@ -25,6 +25,7 @@ struct ah_attention {
     int heads, head_size;
     int group; /* heads in a row that share a head of k and v */
     float scale;
+    float cap;                /* of scores: s becomes cap * tanh(s / cap); 0: s stays */
     bool add_q, add_k, add_v; /* into dq, dk, dv */
 };
 
@@ -53,6 +54,7 @@ struct ah_kernels {
     void (*gelu_mul)(void *y, const void *gate, const void *up, int64_t n);
     void (*gelu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
     void (*scale)(void *y, const void *x, int64_t n, float factor);
+    void (*soft_cap)(void *y, const void *x, int64_t n, float cap);
     /* One token in place: of heads `stride` channels apart the first 2 * half, by the angles of half pairs. */
     void (*rotary)(void *x, const float *cosine, const float *sine, int heads, int64_t stride, int64_t half);
     void (*add)(void *y, const void *a, const void *b, int64_t n);
@@ -68,6 +70,9 @@ struct ah_kernels {
     void (*strip)(const struct ah_strip *strip);
     /* One row: dlogits = (softmax(logits) - onehot(target)) * scale, may be in place; gives -log softmax[target]. */
     double (*cross_entropy)(void *dlogits, const void *logits, int64_t cols, int64_t target, float scale);
+    /* The same of cap * tanh(logits / cap), with the gradient of the logits themselves. */
+    double (*cross_entropy_capped)(void *dlogits, const void *logits, int64_t cols, int64_t target, float scale,
+                                   float cap);
     /* One group of query tiles of one (batch, head) / one whole (batch, head). The heads that share keys are to come in
      * order: all but the first add to dk and dv. `sums`: ah__attention_sums() floats that stay from head to head, for
      * what rounds its results. */

@@ -37,6 +37,7 @@ static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_h
     job.add_k = call->adds[packed ? 0 : 1];
     job.add_v = call->adds[packed ? 0 : 2];
     job.scale = ah__attention_scale(&call->call->attr, job.head_size);
+    job.cap = call->call->attr.cap;
     call->as.attention.job = job;
     call->as.attention.batch = y->dim[0];
     call->as.attention.groups = (job.seq + group - 1) / group;

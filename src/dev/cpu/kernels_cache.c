@@ -137,8 +137,11 @@ static void chunk_see(struct seen *seen, const struct looking *looking, int64_t 
     for (int i = 0; i < count; i++) {
         const float *k = floats(looking->bound, 0, looking->at + (from + i) * 2 * keys, size, looking->room);
         seen->score[i] = dot(looking->q, k, size) * scale;
-        most = seen->score[i] > most ? seen->score[i] : most;
     }
+    if (call->call->attr.cap > 0)
+        ah__kernels(AH_F32)->soft_cap(seen->score, seen->score, count, call->call->attr.cap);
+    for (int i = 0; i < count; i++)
+        most = seen->score[i] > most ? seen->score[i] : most;
     for (int i = 0; i < count; i++)
         seen->score[i] -= most;
     seen->score[count] = seen->most - most;

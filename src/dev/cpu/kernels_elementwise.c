@@ -101,6 +101,14 @@ static void scale_piece(void *context, int index, int worker)
     b->call->kernels->scale(ah__out_at(b, 0, at), ah__in_at(b, 0, at), n, b->call->call->attr.scale);
 }
 
+static void soft_cap_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
+    b->call->kernels->soft_cap(ah__out_at(b, 0, at), ah__in_at(b, 0, at), n, b->call->call->attr.cap);
+}
+
 static int run_pieces(const struct ah_bound *bound, void (*piece)(void *context, int index, int worker))
 {
     struct ah_bound own = *bound;
@@ -143,6 +151,11 @@ static int scale_run(const struct ah_bound *bound)
     return run_pieces(bound, scale_piece);
 }
 
+static int soft_cap_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, soft_cap_piece);
+}
+
 static int plain_prepare(struct ah_cpu_call *call)
 {
     elementwise_prepare(call);
@@ -155,6 +168,7 @@ UNARY(relu)
 GATED(silu_mul)
 GATED(gelu_mul)
 const struct ah_cpu_operator ah__cpu_scale = {plain_prepare, scale_run};
+const struct ah_cpu_operator ah__cpu_soft_cap = {plain_prepare, soft_cap_run};
 const struct ah_cpu_operator ah__cpu_add = {plain_prepare, add_run};
 const struct ah_cpu_operator ah__cpu_copy = {plain_prepare, copy_run};
 

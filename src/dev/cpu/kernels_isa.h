@@ -166,6 +166,14 @@ static AH_TARGET void scale(void *to, const void *from, int64_t n, float factor)
         e_store_most(y + i, v_mul(e_load_most(x + i, n - i), v_set(factor)), n - i);
 }
 
+static AH_TARGET void soft_cap(void *to, const void *from, int64_t n, float cap)
+{
+    const element *x = from;
+    element *y = to;
+    for (int64_t i = 0; i < n; i += LANES)
+        e_store_most(y + i, v_soft_cap(e_load_most(x + i, n - i), cap), n - i);
+}
+
 static AH_TARGET void rotary(void *over, const float *cosine, const float *sine, int heads, int64_t stride,
                              int64_t half)
 {
@@ -237,6 +245,14 @@ static AH_TARGET float row_exp(element *y, const element *x, int64_t n, float sh
     return sums_total(sum);
 }
 
+/* x in one lane, 0 in the others. */
+AH_INLINE v16 lane_only(int lane, float x)
+{
+    float of[LANES] = {0};
+    of[lane] = x;
+    return v_load(of);
+}
+
 static AH_TARGET double cross_entropy(void *to, const void *from, int64_t cols, int64_t target, float scale)
 {
     const element *logits = from;
@@ -253,12 +269,50 @@ static AH_TARGET double cross_entropy(void *to, const void *from, int64_t cols, 
     return log((double)sum) + (double)most - (double)at_target;
 }
 
+/* The sum of e^(capped x - shift). */
+static AH_TARGET float row_exp_capped(const element *x, int64_t n, float shift, float cap)
+{
+    v16 sum[SUMS], less = v_set(shift);
+    for (int u = 0; u < SUMS; u++)
+        sum[u] = v_set(0.0F);
+    for (int64_t i = 0; i < n; i += SUMS * LANES)
+        for (int u = 0; u < SUMS && i + u * LANES < n; u++) {
+            int64_t at = i + u * LANES;
+            int lanes = n - at >= LANES ? LANES : (int)(n - at);
+            v16 e = v_exp(v_sub(v_soft_cap(e_load_most(x + at, n - at), cap), less));
+            sum[u] = v_add(sum[u], v_first(lanes, e, v_set(0.0F)));
+        }
+    return sums_total(sum);
+}
+
+/* The largest logit has the largest cap. With t = tanh(x / cap) the slope of the cap is 1 - t^2. */
+static AH_TARGET double cross_entropy_capped(void *to, const void *from, int64_t cols, int64_t target, float scale,
+                                             float cap)
+{
+    const element *logits = from;
+    element *dlogits = to;
+    float of_most[LANES], at_target[LANES];
+    v_store(of_most, v_soft_cap(v_set(row_largest(logits, cols)), cap));
+    v_store(at_target, v_soft_cap(v_set(e_one(logits + target)), cap));
+    float sum = row_exp_capped(logits, cols, of_most[0], cap);
+    v16 factor = v_set(scale / sum), less = v_set(of_most[0]), inverse = v_set(1.0F / cap), one = v_set(1.0F);
+    for (int64_t i = 0; i < cols; i += LANES) {
+        v16 t = v_tanh(v_mul(e_load_most(logits + i, cols - i), inverse)), slope = v_sub(one, v_mul(t, t));
+        v16 g = v_mul(v_exp(v_sub(v_mul(v_set(cap), t), less)), factor);
+        if (target >= i && target < i + LANES)
+            g = v_sub(g, lane_only((int)(target - i), scale));
+        e_store_most(dlogits + i, v_mul(g, slope), cols - i);
+    }
+    return log((double)sum) + (double)of_most[0] - (double)at_target[0];
+}
+
 #define AH_KERNELS                                                                                                     \
     {                                                                                                                  \
         .exp = exp_array, .gelu = gelu, .gelu_bwd = gelu_bwd, .gelu_erf = gelu_erf, .gelu_erf_bwd = gelu_erf_bwd,      \
         .relu = relu, .relu_bwd = relu_bwd, .add = add, .add_to = add_to, .silu_mul = silu_mul,                        \
         .silu_mul_bwd = silu_mul_bwd, .gelu_mul = gelu_mul, .gelu_mul_bwd = gelu_mul_bwd, .scale = scale,              \
         .rotary = rotary, .layernorm = layernorm, .layernorm_bwd = layernorm_bwd, .rmsnorm = rmsnorm,                  \
-        .rmsnorm_bwd = rmsnorm_bwd, .strip = strip, .cross_entropy = cross_entropy, .attention = attention,            \
+        .rmsnorm_bwd = rmsnorm_bwd, .strip = strip, .cross_entropy = cross_entropy,                                    \
+        .cross_entropy_capped = cross_entropy_capped, .soft_cap = soft_cap, .attention = attention,                    \
         .attention_bwd = attention_bwd,                                                                                \
     }

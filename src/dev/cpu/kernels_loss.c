@@ -89,11 +89,14 @@ static void chunk_loss_piece(void *context, int index, int worker)
     const int32_t *targets = (const int32_t *)c->bound->in[2] + c->from;
     int64_t vocab = call->as.head.logits.n, from = index * c->pieces.size;
     int64_t to = from + ah__pieces_length(&c->pieces, index);
+    float cap = call->call->attr.cap;
     double sum = 0;
     for (int64_t row = from; row < to; row++) {
         void *logits = ah__out_at(c->bound, 1, row * vocab);
         if (targets[row] == AH_TARGET_IGNORED)
             memset(logits, 0, (size_t)(vocab * ah__dtype_bytes(call->dtype)));
+        else if (cap > 0)
+            sum += call->kernels->cross_entropy_capped(logits, logits, vocab, targets[row], c->scale, cap);
         else
             sum += call->kernels->cross_entropy(logits, logits, vocab, targets[row], c->scale);
     }

@@ -33,6 +33,7 @@ struct ah_cuda_attention {
     int heads, head_size;
     int group; /* heads in a row that share a head of k and v */
     float scale;
+    float cap;                /* of scores: s becomes cap * tanh(s / cap); 0: s stays */
     bool add_q, add_k, add_v; /* into dq, dk, dv */
 };
 

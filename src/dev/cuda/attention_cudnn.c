@@ -75,6 +75,7 @@ const char *ah__cuda_sdpa_unfit(const struct ah_cuda *cuda, const struct ah_cuda
         {job->head_size % 8 != 0, "heads are no multiple of 8 channels"},
         {job->head_size > widest_head(architecture, backward), "heads are too wide for cuDNN on this GPU"},
         {job->documents, "cuDNN knows no documents within a sequence"},
+        {job->cap > 0, "cuDNN is not asked for scores with a soft cap"},
         /* Later GPUs than Hopper are deterministic in backward only by engines and knobs picked by hand. */
         {backward && architecture > 9, "cuDNN's backward is not deterministic on this GPU"},
         {backward && (job->add_q || job->add_k || job->add_v), "cuDNN cannot add to gradients that are there"},

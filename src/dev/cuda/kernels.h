@@ -135,7 +135,7 @@ struct ah_cuda_cache {
     int64_t stride, head;   /* of q, or of k and v: from one token to the next, from one head to the next */
     int64_t window;         /* rows that a query sees; rows or more: all up to its own */
     int heads, size, group; /* of q; heads that share one of the cache. When it is written, heads of the cache */
-    float scale;
+    float scale, cap;       /* of scores; cap 0: they have none */
 };
 cudaError_t ah__cuda_cache_write_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_cache *job);
 cudaError_t ah__cuda_attention_cached_enqueue(cudaStream_t stream, enum ah_dtype dtype,
@@ -160,6 +160,7 @@ struct ah_cuda_cross_entropy {
     double *losses;
     int64_t rows, cols, stride;
     bool may_ignore; /* AH_TARGET_IGNORED loses nothing and has no gradient; else it is no class */
+    float cap;       /* logits l count as cap * tanh(l / cap); 0: as they are */
     const struct ah_cuda_loss_scale *scale;
 };
 cudaError_t ah__cuda_cross_entropy_enqueue(cudaStream_t stream, enum ah_dtype dtype,

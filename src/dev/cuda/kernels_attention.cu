@@ -273,6 +273,12 @@ static __device__ inline int64_t first_key(const ah_cuda_attention &job, const i
     return (first > document ? first : document) / TILE * TILE;
 }
 
+/* A score in powers of two under a cap, which is in powers of e. */
+template <bool CAPPED> static __device__ inline float counted(float score, float cap)
+{
+    return CAPPED ? cap * LOG2_E * tanhf(score / (cap * LOG2_E)) : score;
+}
+
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 /* What is known of a thread's rows so far: their largest score, and the thread's part of the sum of exponentials. */
@@ -282,15 +288,18 @@ struct softmax {
 
 /* One step of the online softmax: scores become 2^(score - most); `shrink` is for what was summed before. Keys that are
  * not seen count nothing. */
-static __device__ inline void softmax_step(softmax *s, float score[4][4], float shrink[4], float scale, sight seen)
+template <bool CAPPED>
+static __device__ inline void softmax_step(softmax *s, float score[4][4], float shrink[4], const ah_cuda_attention &job,
+                                           sight seen)
 {
+    const float scale = job.scale * LOG2_E;
     const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         float most = s->most[i], sum = 0.0F;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            score[i][j] = sees(seen, y + i, x + j) ? score[i][j] * scale : -INFINITY;
+            score[i][j] = sees(seen, y + i, x + j) ? counted<CAPPED>(score[i][j] * scale, job.cap) : -INFINITY;
             most = fmaxf(most, score[i][j]);
         }
         most = row_max(most);
@@ -306,7 +315,7 @@ static __device__ inline void softmax_step(softmax *s, float score[4][4], float 
 }
 
 /* Tiles that see most keys come first, so that the last blocks are short. */
-template <typename E, int C>
+template <typename E, int C, bool CAPPED>
 static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_attention job, int64_t tile_count)
 {
     __shared__ tiles s;
@@ -330,7 +339,7 @@ static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_atte
     const int32_t *positions = positions_of(job, pair / job.heads);
     for (int64_t key = first_key(job, positions, at); key <= at; key += TILE) {
         across(score, &s, q, tile_at<E>(job.k, h.shared, job.kv_stride, key, job.seq), size);
-        softmax_step(&state, score, shrink, job.scale * LOG2_E, sight_of(job, positions, at, at - key));
+        softmax_step<CAPPED>(&state, score, shrink, job, sight_of(job, positions, at, at - key));
 #pragma unroll
         for (int c = 0; c < C; c++)
 #pragma unroll
@@ -374,19 +383,45 @@ template <typename E> static __global__ void __launch_bounds__(THREADS) attentio
     }
 }
 
+/* What a score is a power of two of, and its cap's slope there. */
+template <bool CAPPED>
+static __device__ inline float exponent(float *slope, float score, const ah_cuda_attention &job, float minus)
+{
+    if (CAPPED) {
+        const float t = tanhf(score * job.scale / job.cap);
+        *slope = 1.0F - t * t;
+        return fmaf(job.cap * LOG2_E, t, minus);
+    }
+    *slope = 1.0F;
+    return fmaf(score, job.scale * LOG2_E, minus);
+}
+
 /* Probabilities of a tile from its scores, and then the scores' gradients from the probabilities' ones, whose factor
  * `scale` is left to their sums. Zero for keys that are not seen and for queries that do not exist. */
-static __device__ inline void probabilities(float score[4][4], const float *lse, int64_t queries, float scale,
-                                            sight seen)
+template <bool CAPPED>
+static __device__ inline void probabilities(float score[4][4], float slope[4][4], const float *lse, int64_t queries,
+                                            const ah_cuda_attention &job, sight seen)
 {
     const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const float minus = y + i < queries ? -lse[y + i] * LOG2_E : 0.0F;
 #pragma unroll
-        for (int j = 0; j < 4; j++)
-            score[i][j] = y + i < queries && sees(seen, y + i, x + j) ? exp2f(fmaf(score[i][j], scale, minus)) : 0.0F;
+        for (int j = 0; j < 4; j++) {
+            const float power = exponent<CAPPED>(&slope[i][j], score[i][j], job, minus);
+            score[i][j] = y + i < queries && sees(seen, y + i, x + j) ? exp2f(power) : 0.0F;
+        }
     }
+}
+
+/* What the gradients are made of, where the probabilities have done their part: these times their scores' slopes. */
+template <bool CAPPED> static __device__ inline void steepen(float prob[4][4], const float slope[4][4])
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            prob[i][j] = CAPPED ? prob[i][j] * slope[i][j] : prob[i][j];
 }
 
 static __device__ inline void gradients(float dprob[4][4], const float prob[4][4], const float *dot, int64_t queries)
@@ -403,7 +438,7 @@ static __device__ inline void gradients(float dprob[4][4], const float prob[4][4
 
 /* The gradients of a tile of keys and values: sums over the heads that share them, in order, and their queries. The
  * first tiles, which most queries see, come first. */
-template <typename E, int C>
+template <typename E, int C, bool CAPPED>
 static __global__ void __launch_bounds__(THREADS) attention_backward_keys(ah_cuda_attention job)
 {
     __shared__ tiles s;
@@ -411,18 +446,19 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_keys(ah_cud
     const int64_t pairs = job.batch * kv_heads, pair = blockIdx.x % pairs, at = blockIdx.x / pairs * TILE;
     const int first = (int)(pair % kv_heads) * job.group;
     const int32_t *positions = positions_of(job, pair / kv_heads);
-    const float scale = job.scale * LOG2_E, one[4] = {1.0F, 1.0F, 1.0F, 1.0F};
+    const float one[4] = {1.0F, 1.0F, 1.0F, 1.0F};
     const float scales[4] = {job.scale, job.scale, job.scale, job.scale};
-    float dk[C][4][4] = {}, dv[C][4][4] = {}, prob[4][4], dscore[4][4];
+    float dk[C][4][4] = {}, dv[C][4][4] = {}, prob[4][4], slope[4][4], dscore[4][4];
     for (int head = first; head < first + job.group; head++) {
         const place h = place_of(job, pair / kv_heads, head);
         for (int64_t from = at; from < job.seq && first_key(job, positions, from) <= at; from += TILE) {
             const rows<E> q = tile_at<E>(job.q, h.query, job.q_stride, from, job.seq);
             const rows<E> dy = tile_at<E>(job.dy, h.out, job.channels, from, job.seq);
             across(prob, &s, q, tile_at<E>(job.k, h.shared, job.kv_stride, at, job.seq), size);
-            probabilities(prob, job.lse + h.row + from, job.seq - from, scale,
-                          sight_of(job, positions, from, from - at));
+            probabilities<CAPPED>(prob, slope, job.lse + h.row + from, job.seq - from, job,
+                                  sight_of(job, positions, from, from - at));
             factor_put(&s, prob, false);
+            steepen<CAPPED>(prob, slope);
             along<E, C>(dv, &s, dy, size);
             across(dscore, &s, dy, tile_at<E>(job.v, h.shared, job.kv_stride, at, job.seq), size);
             gradients(dscore, prob, job.dot + h.row + from, job.seq - from);
@@ -436,7 +472,7 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_keys(ah_cud
 }
 
 /* The gradient of a tile of queries: a sum over keys. */
-template <typename E, int C>
+template <typename E, int C, bool CAPPED>
 static __global__ void __launch_bounds__(THREADS) attention_backward_queries(ah_cuda_attention job, int64_t tile_count)
 {
     __shared__ tiles s;
@@ -447,13 +483,14 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_queries(ah_
     const rows<E> dy = tile_at<E>(job.dy, h.out, job.channels, at, job.seq);
     const int size = job.head_size;
     const float scales[4] = {job.scale, job.scale, job.scale, job.scale};
-    float dq[C][4][4] = {}, prob[4][4], dscore[4][4];
+    float dq[C][4][4] = {}, prob[4][4], slope[4][4], dscore[4][4];
     const int32_t *positions = positions_of(job, pair / job.heads);
     for (int64_t key = first_key(job, positions, at); key <= at; key += TILE) {
         const rows<E> k = tile_at<E>(job.k, h.shared, job.kv_stride, key, job.seq);
         across(prob, &s, q, k, size);
-        probabilities(prob, job.lse + h.row + at, job.seq - at, job.scale * LOG2_E,
-                      sight_of(job, positions, at, at - key));
+        probabilities<CAPPED>(prob, slope, job.lse + h.row + at, job.seq - at, job,
+                              sight_of(job, positions, at, at - key));
+        steepen<CAPPED>(prob, slope);
         across(dscore, &s, dy, tile_at<E>(job.v, h.shared, job.kv_stride, key, job.seq), size);
         gradients(dscore, prob, job.dot + h.row + at, job.seq - at);
         factor_put(&s, dscore, true);
@@ -473,8 +510,8 @@ static int64_t tiles_of(const ah_cuda_attention *job)
 template <typename E, int C> static cudaError_t forward_launch(cudaStream_t stream, const ah_cuda_attention *job)
 {
     const int64_t count = tiles_of(job);
-    return launch(attention_forward<E, C>, dim3((unsigned)(count * job->batch * job->heads)), dim3(THREADS), 0, stream,
-                  *job, count);
+    return launch(job->cap > 0 ? attention_forward<E, C, true> : attention_forward<E, C, false>,
+                  dim3((unsigned)(count * job->batch * job->heads)), dim3(THREADS), 0, stream, *job, count);
 }
 
 template <typename E, int C> static cudaError_t backward_launch(cudaStream_t stream, const ah_cuda_attention *job)
@@ -483,11 +520,12 @@ template <typename E, int C> static cudaError_t backward_launch(cudaStream_t str
     const int64_t dots = blocks_for(tokens * job->heads, THREADS / 16);
     cudaError_t error = launch(attention_dot<E>, dim3((unsigned)least(dots, 4096)), dim3(THREADS), 0, stream, *job);
     if (error == cudaSuccess)
-        error = launch(attention_backward_keys<E, C>, dim3((unsigned)(count * job->batch * (job->heads / job->group))),
-                       dim3(THREADS), 0, stream, *job);
+        error =
+            launch(job->cap > 0 ? attention_backward_keys<E, C, true> : attention_backward_keys<E, C, false>,
+                   dim3((unsigned)(count * job->batch * (job->heads / job->group))), dim3(THREADS), 0, stream, *job);
     if (error == cudaSuccess)
-        error = launch(attention_backward_queries<E, C>, dim3((unsigned)(count * job->batch * job->heads)),
-                       dim3(THREADS), 0, stream, *job, count);
+        error = launch(job->cap > 0 ? attention_backward_queries<E, C, true> : attention_backward_queries<E, C, false>,
+                       dim3((unsigned)(count * job->batch * job->heads)), dim3(THREADS), 0, stream, *job, count);
     return error;
 }
 

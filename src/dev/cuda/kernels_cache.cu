@@ -84,7 +84,8 @@ template <typename E> static __global__ void __launch_bounds__(THREADS) attentio
 #pragma unroll
         for (int i = 0; i < LANE_CHANNELS; i++)
             score = fmaf(q[i], k[i], score);
-        join(&s, warp_sum(score) * job.scale, 1.0F, v);
+        score = warp_sum(score) * job.scale;
+        join(&s, job.cap > 0.0F ? job.cap * tanhf(score / job.cap) : score, 1.0F, v);
     }
     others[warp][lane] = s;
     __syncthreads();

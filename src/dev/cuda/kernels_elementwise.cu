@@ -143,6 +143,15 @@ struct scale {
     }
 };
 
+struct soft_cap {
+    enum { IN = 1, OUT = 1 };
+    float cap;
+    __device__ void at(float *y, const float *in) const
+    {
+        y[0] = cap * tanhf(in[0] / cap);
+    }
+};
+
 struct sum {
     enum { IN = 2, OUT = 1 };
     static __device__ void at(float *y, const float *in)
@@ -239,6 +248,8 @@ cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enu
         return apply<gelu_mul_bwd>(stream, dtype, &p);
     case AH_OP_SCALE:
         return apply(stream, dtype, &p, scale{factor});
+    case AH_OP_SOFT_CAP:
+        return apply(stream, dtype, &p, soft_cap{factor});
     case AH_OP_ADD:
         return apply<sum>(stream, dtype, &p);
     default:

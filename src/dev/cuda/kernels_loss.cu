@@ -13,6 +13,18 @@ struct softmax {
     float most, sum;
 };
 
+/* A logit as it counts. */
+template <bool CAPPED> static __device__ inline float counted(float logit, float cap)
+{
+    return CAPPED ? cap * tanhf(logit / cap) : logit;
+}
+
+/* By how much that grows with the logit, from what counts. */
+template <bool CAPPED> static __device__ inline float slope(float counted, float cap)
+{
+    return CAPPED ? 1.0F - counted / cap * (counted / cap) : 1.0F;
+}
+
 static __device__ inline float warps_largest(float x, float *shared)
 {
     x = warp_largest(x);
@@ -27,7 +39,8 @@ static __device__ inline float warps_largest(float x, float *shared)
 
 /* All that is the thread's of a row. U packs are in flight at a time. The last one may reach behind the columns, where
  * nothing counts. */
-template <typename E, int N> static __device__ struct softmax softmax_part(const E *logits, int64_t cols)
+template <typename E, int N, bool CAPPED>
+static __device__ struct softmax softmax_part(const E *logits, int64_t cols, float cap)
 {
     constexpr int U = 2 * lanes16<E> / N;
     struct softmax s = {-INFINITY, 0};
@@ -39,7 +52,7 @@ template <typename E, int N> static __device__ struct softmax softmax_part(const
             pack<E, N> value = col < cols ? pack_load<E, N>(logits + col) : pack_zero<E, N>();
 #pragma unroll
             for (int u = 0; u < N; u++)
-                x[i * N + u] = col + u < cols ? wide(value.lane[u]) : -INFINITY;
+                x[i * N + u] = col + u < cols ? counted<CAPPED>(wide(value.lane[u]), cap) : -INFINITY;
         }
 #pragma unroll
         for (int i = 0; i < U * N; i++)
@@ -55,9 +68,9 @@ template <typename E, int N> static __device__ struct softmax softmax_part(const
     return s;
 }
 
-/* gradient = e^(logit - most) * factor. U packs are read before the first is written: they may be in place. */
-template <typename E, int N>
-static __device__ void gradients_write(E *to, const E *logits, int64_t cols, float most, float factor)
+/* gradient = e^(logit - most) * factor * slope. U packs are read before the first is written: they may be in place. */
+template <typename E, int N, bool CAPPED>
+static __device__ void gradients_write(E *to, const E *logits, int64_t cols, float most, float factor, float cap)
 {
     constexpr int U = 2 * lanes16<E> / N;
     for (int64_t from = (int64_t)threadIdx.x * N; from < cols; from += (int64_t)U * N * blockDim.x) {
@@ -72,8 +85,10 @@ static __device__ void gradients_write(E *to, const E *logits, int64_t cols, flo
             if (col >= cols)
                 break;
 #pragma unroll
-            for (int u = 0; u < N; u++)
-                put(&value[i].lane[u], expf(wide(value[i].lane[u]) - most) * factor);
+            for (int u = 0; u < N; u++) {
+                float x = counted<CAPPED>(wide(value[i].lane[u]), cap);
+                put(&value[i].lane[u], expf(x - most) * factor * slope<CAPPED>(x, cap));
+            }
             pack_store<E, N>(to + col, value[i]);
         }
     }
@@ -85,7 +100,7 @@ template <typename E, int N> static __device__ void zeros_write(E *to, int64_t c
         pack_store<E, N>(to + col, pack_zero<E, N>());
 }
 
-template <typename E, int N>
+template <typename E, int N, bool CAPPED>
 static __global__ void __launch_bounds__(MOST_THREADS) cross_entropy(struct ah_cuda_cross_entropy job)
 {
     __shared__ float shared[2][MOST_THREADS / WARP];
@@ -100,18 +115,18 @@ static __global__ void __launch_bounds__(MOST_THREADS) cross_entropy(struct ah_c
         return;
     }
     bool known = target >= 0 && target < job.cols;
-    float at_target = known ? wide(logits[target]) : NAN, scale = job.scale->gradients;
+    float at_target = known ? counted<CAPPED>(wide(logits[target]), job.cap) : NAN, scale = job.scale->gradients;
     struct team all = team_of((int)blockDim.x / WARP);
-    struct softmax s = softmax_part<E, N>(logits, job.cols);
+    struct softmax s = softmax_part<E, N, CAPPED>(logits, job.cols, job.cap);
     /* A thread without logits has -inf, and adds nothing. */
     float most = warps_largest(s.most, shared[0]);
     float sum = team_sum(&all, shared[1], s.sum == 0 ? 0 : s.sum * expf(s.most - most)), factor = scale / sum;
-    gradients_write<E, N>(to, logits, job.cols, most, factor);
+    gradients_write<E, N, CAPPED>(to, logits, job.cols, most, factor, job.cap);
     __syncthreads();
     if (threadIdx.x > 0)
         return;
     if (known)
-        put(&to[target], expf(at_target - most) * factor - scale);
+        put(&to[target], (expf(at_target - most) * factor - scale) * slope<CAPPED>(at_target, job.cap));
     job.losses[row] = log((double)sum) + (double)most - (double)at_target;
 }
 
@@ -120,7 +135,8 @@ static cudaError_t cross_entropy_launch(cudaStream_t stream, const struct ah_cud
 {
     int64_t warps = (job->cols + N * WARP - 1) / (N * WARP);
     int64_t threads = least(warps * WARP, MOST_THREADS);
-    return launch(cross_entropy<E, N>, dim3((unsigned)job->rows), dim3((unsigned)threads), 0, stream, *job);
+    return launch(job->cap > 0 ? cross_entropy<E, N, true> : cross_entropy<E, N, false>, dim3((unsigned)job->rows),
+                  dim3((unsigned)threads), 0, stream, *job);
 }
 
 template <typename E> static cudaError_t cross_entropy_of(cudaStream_t stream, const struct ah_cuda_cross_entropy *job)

@@ -80,6 +80,7 @@ static int geometry(struct ah_cuda_attention *job, const struct ah_cuda_call *ca
     job->add_k = call->adds[packed ? 0 : 1];
     job->add_v = call->adds[packed ? 0 : 2];
     job->scale = ah__attention_scale(&call->call->attr, job->head_size);
+    job->cap = call->call->attr.cap;
     return AH_OK;
 }
 

@@ -11,8 +11,10 @@ static int nothing_prepare(struct ah_cuda_call *call)
 static int elementwise_enqueue(const struct ah_cuda_bound *bound)
 {
     const struct ah_cuda_call *call = bound->call;
+    const struct ah_attr *attr = &call->call->attr;
     AH_CUDA_TRY(ah__cuda_elementwise_enqueue(bound->stream, call->call->op, call->dtype, bound->out, bound->in,
-                                             ah__shape_count(&call->call->in[0].meta.shape), call->call->attr.scale));
+                                             ah__shape_count(&call->call->in[0].meta.shape),
+                                             attr->cap > 0 ? attr->cap : attr->scale));
     return AH_OK;
 }
 
@@ -27,6 +29,7 @@ const struct ah_cuda_operator ah__cuda_silu_mul_bwd = {nothing_prepare, elementw
 const struct ah_cuda_operator ah__cuda_gelu_mul = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_gelu_mul_bwd = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_scale = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_soft_cap = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_add = {nothing_prepare, elementwise_enqueue};
 
 static int copy_enqueue(const struct ah_cuda_bound *bound)

@@ -188,6 +188,7 @@ static int loss_enqueue(const struct ah_cuda_bound *bound, int64_t from, int64_t
                                               .cols = head->vocab,
                                               .stride = head->stride,
                                               .may_ignore = true,
+                                              .cap = bound->call->call->attr.cap,
                                               .scale = scale_of(bound)};
     AH_CUDA_TRY(ah__cuda_cross_entropy_enqueue(bound->stream, bound->call->dtype, &job));
     return AH_OK;

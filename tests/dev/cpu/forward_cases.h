@@ -50,6 +50,7 @@ static const struct op_case forward_cases[] = {
      0},
     {"attention by head of 150", AH_OP_ATTENTION, {.heads = 3, .by_head = true}, {S3(2, 150, 33 * 3)}, {0}, 0},
     CACHE_CASES,
+    CAP_CASES,
     {"attention of documents", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 200, 10 * 3), S2(2, 200)}, {0}, 0},
     {"attention_qkv of documents, window 9",
      AH_OP_ATTENTION_QKV,

@@ -64,10 +64,12 @@ static inline void reference_rmsnorm(const struct reference *r)
     }
 }
 
-/* What a pair turns from one position to the next, as transformers has it for llama3 and yarn. */
+/* What a pair turns from one position to the next, as transformers has it for llama3, yarn and longrope. */
 static inline double reference_angle(const struct ah_attr *attr, int64_t pair, int64_t dims)
 {
     double frequency = pow((double)attr->theta, -2.0 * (double)pair / (double)dims), factor = (double)attr->factor;
+    if (attr->stretch.of[0] > 0)
+        return frequency / (double)attr->stretch.of[pair];
     if (!(factor > 0))
         return frequency;
     if (!(attr->high > 0))
@@ -125,16 +127,25 @@ static inline double reference_scale_of(const struct ah_attr *attr, int64_t size
     return attr->scale > 0 ? (double)attr->scale : 1 / sqrt((double)size);
 }
 
+static inline double reference_capped(double x, const struct ah_attr *attr)
+{
+    double cap = (double)attr->cap;
+    return cap > 0 ? cap * tanh(x / cap) : x;
+}
+
 /* One query of one head: q, and the keys and values of positions from..at. */
 static inline double reference_attend(double *y, const double *q, const double *key, const double *value,
-                                      int64_t stride, int64_t from, int64_t at, int64_t size, double scale)
+                                      int64_t stride, int64_t from, int64_t at, int64_t size,
+                                      const struct ah_attr *attr)
 {
+    double scale = reference_scale_of(attr, size);
     double most = -INFINITY, total = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int64_t t = from; t <= at; t++) {
             double score = 0;
             for (int64_t c = 0; c < size; c++)
                 score += q[c] * key[t * stride + c] * scale;
+            score = reference_capped(score, attr);
             if (pass == 0) {
                 most = fmax(most, score);
                 continue;
@@ -170,7 +181,7 @@ static inline void reference_attention(const struct reference *r)
         r->out[1][i] = reference_attend(r->out[0] + (batch * seq + t) * channels + head * size, start + t * stride,
                                         start + part, start + 2 * part, stride,
                                         reference_first(&r->call->attr, r->in[1] ? r->in[1] + batch * seq : NULL, t), t,
-                                        size, reference_scale_of(&r->call->attr, size));
+                                        size, &r->call->attr);
     }
 }
 
@@ -184,7 +195,7 @@ static inline void reference_attention_qkv(const struct reference *r)
         int64_t at = (batch * seq + t) * channels + head * size, shared = batch * seq * stride + head / group * size;
         r->out[1][i] = reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride,
                                         reference_first(&r->call->attr, r->in[3] ? r->in[3] + batch * seq : NULL, t), t,
-                                        size, reference_scale_of(&r->call->attr, size));
+                                        size, &r->call->attr);
     }
 }
 
@@ -224,8 +235,7 @@ static inline void reference_attention_cached(const struct reference *r)
         const double *kept = r->in[0] + token / y->dim[1] * cache->dim[1] * 2 * keys + head / group * size;
         const double *q = r->in[1] + token * stride + head * size * (r->call->attr.by_head ? 3 : 1);
         reference_attend(r->out[0] + i * size, q, kept, kept + keys, 2 * keys,
-                         reference_first(&r->call->attr, NULL, position), position, size,
-                         reference_scale_of(&r->call->attr, size));
+                         reference_first(&r->call->attr, NULL, position), position, size, &r->call->attr);
     }
 }
 
@@ -266,6 +276,12 @@ static inline void reference_scale(const struct reference *r)
 {
     for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
         r->out[0][i] = r->in[0][i] * (double)r->call->attr.scale;
+}
+
+static inline void reference_soft_cap(const struct reference *r)
+{
+    for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
+        r->out[0][i] = reference_capped(r->in[0][i], &r->call->attr);
 }
 
 static inline void reference_add(const struct reference *r)
@@ -323,12 +339,15 @@ static inline void reference_linear_cross_entropy(const struct reference *r)
                 double logit = 0;
                 for (int64_t i = 0; i < cols; i++)
                     logit += x[i] * weight[i];
+                logit = reference_capped(logit, &r->call->attr);
                 if (pass == 0) {
                     total += exp(logit);
                     at_target = v == target ? logit : at_target;
                     continue;
                 }
                 double slope = (exp(logit) / total - (v == target ? 1 : 0)) * scale;
+                if (r->call->attr.cap > 0)
+                    slope *= 1 - pow(logit / (double)r->call->attr.cap, 2);
                 for (int64_t i = 0; r->out[2] && i < cols; i++)
                     r->out[2][row * cols + i] += slope * weight[i];
                 for (int64_t i = 0; r->out[3] && i < cols; i++)
@@ -354,6 +373,7 @@ static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_SILU_MUL] = reference_silu_mul,
     [AH_OP_GELU_MUL] = reference_gelu_mul,
     [AH_OP_SCALE] = reference_scale,
+    [AH_OP_SOFT_CAP] = reference_soft_cap,
     [AH_OP_ATTENTION_QKV] = reference_attention_qkv,
     [AH_OP_CACHE_WRITE] = reference_cache_write,
     [AH_OP_ATTENTION_CACHED] = reference_attention_cached,

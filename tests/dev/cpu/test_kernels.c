@@ -221,6 +221,19 @@ static const struct gradient_case gradient_cases[] = {
      AH_OP_ATTENTION_QKV_BWD,
      {DY, X0, X1, X2, Y0, Y1},
      {0, 1, 2}},
+    {{"attention_bwd of 70, capped", AH_OP_ATTENTION, {.heads = 2, .cap = 0.5F}, {S3(1, 70, 4 * 3)}, {0}, 0},
+     AH_OP_ATTENTION_BWD,
+     {DY, X0, Y0, Y1},
+     {0}},
+    {{"attention_qkv_bwd of 150, 2 to 1, window 90, capped",
+      AH_OP_ATTENTION_QKV,
+      {.heads = 2, .kv_heads = 1, .window = 90, .cap = 0.3F},
+      {S3(1, 150, 4), S3(1, 150, 2), S3(1, 150, 2)},
+      {0},
+      0},
+     AH_OP_ATTENTION_QKV_BWD,
+     {DY, X0, X1, X2, Y0, Y1},
+     {0, 1, 2}},
     {{"silu_mul_bwd", AH_OP_SILU_MUL, {0}, {S3(2, 7, 20), S3(2, 7, 20)}, {0}, 0},
      AH_OP_SILU_MUL_BWD,
      {DY, X0, X1},
@@ -389,6 +402,12 @@ struct loss_case {
             {S3(batch, seq, channels), S2(vocab, channels), S2(batch, seq), S1(1)}, {0}, vocab                         \
     }
 
+#define CAPPED(batch, seq, channels, vocab, acc_)                                                                      \
+    {                                                                                                                  \
+        "linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {.acc = (acc_), .cap = 0.75F},                             \
+            {S3(batch, seq, channels), S2(vocab, channels), S2(batch, seq)}, {0}, vocab                                \
+    }
+
 static const struct loss_case loss_cases[] = {
     {FUSED(2, 7, 20, 11, 0), IGNORE_NONE, false},     {FUSED(2, 7, 20, 11, 0), IGNORE_SOME, false},
     {FUSED(2, 7, 20, 11, 0), IGNORE_SOME, true},      {FUSED(2, 7, 20, 11, 0), IGNORE_ALL, false},
@@ -397,6 +416,8 @@ static const struct loss_case loss_cases[] = {
     {FUSED(1, 1, 1, 1, 0), IGNORE_NONE, false},       {FUSED(3, 43, 33, 517, 0), IGNORE_SOME, false},
     {FUSED(3, 50, 3, 104001, 0), IGNORE_SOME, false}, /* three chunks, the last shorter */
     {FUSED(3, 50, 3, 104001, 8), IGNORE_NONE, false}, {FUSED(1, 128, 2, 104001, 0), IGNORE_SOME, true},
+    {CAPPED(2, 7, 20, 11, 0), IGNORE_SOME, false},    {CAPPED(2, 7, 20, 11, 8), IGNORE_NONE, false},
+    {CAPPED(3, 43, 33, 517, 0), IGNORE_SOME, false},  {CAPPED(3, 43, 33, 517, 0), IGNORE_SOME, true},
 };
 
 static void loss_case_init(struct op_data *data, const struct loss_case *c)

@@ -191,6 +191,7 @@ static void own_kernels_do_what_cudnn_is_not_for(void **state)
         {"one token", AH_OP_ATTENTION, {.heads = 1}, {S3(2, 1, 48)}, {0}, 0},
         {"head of 12", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 9, 72)}, {0}, 0},
         {"documents", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 144), S2(2, 7)}, {0}, 0},
+        {"capped", AH_OP_ATTENTION, {.heads = 3, .cap = 2}, {S3(2, 7, 144)}, {0}, 0},
         {"adding",
          AH_OP_ATTENTION_BWD,
          {.heads = 3, .acc = 1},

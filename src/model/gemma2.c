@@ -1,0 +1,72 @@
+/* Gemma 2: Gemma with norms before and after, soft caps on scores and logits, and windows in every other block. */
+#include <math.h>
+
+#include "base/alloc.h"
+#include "model/decoder.h"
+#include "model/family.h"
+
+static const char *const keys[] = {AH_DECODER_KEYS,         AH_DECODER_CAP_KEYS, "attention_bias", "hidden_activation",
+                                   "query_pre_attn_scalar", "sliding_window",    "layer_types",    NULL};
+
+/* Without layer_types the first block, the third and so on have windows. */
+static int parse_kinds(struct ah_decoder *decoder, const struct ah_json *json)
+{
+    for (int64_t i = 0; i < decoder->layers; i++)
+        ah__decoder_set_other(decoder, i, i % 2 == 0);
+    AH_TRY(ah__decoder_parse_types(decoder, json));
+    AH_TRY(ah__decoder_parse_window(decoder, json));
+    decoder->kind[1].window = decoder->kind[0].window;
+    decoder->kind[0].window = 0;
+    return AH_OK;
+}
+
+static int parse(void **out, const struct ah_json *json)
+{
+    struct ah_decoder decoder = {.kv_heads = 4,
+                                 .head_dim = 256,
+                                 .norms = AH_NORMS_BOTH,
+                                 .norm_offset = 1,
+                                 .root_scale = true,
+                                 .gelu = true,
+                                 .activation_key = "hidden_activation",
+                                 .attention_cap = 50,
+                                 .logit_cap = 30,
+                                 .tied = true};
+    double scalar = 256;
+    AH_TRY(ah__decoder_parse(&decoder, json));
+    AH_TRY(ah__decoder_parse_caps(&decoder, json));
+    AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));
+    decoder.out_bias = decoder.qkv_bias;
+    AH_TRY(ah__config_double(&scalar, json, "query_pre_attn_scalar", 1, 1e6));
+    decoder.attention_scale = 1 / sqrt(scalar);
+    AH_TRY(parse_kinds(&decoder, json));
+    return ah__decoder_new(out, &decoder);
+}
+
+static int fill(cJSON *tree, const void *config)
+{
+    const struct ah_decoder *decoder = config;
+    double scalar = round(1 / (decoder->attention_scale * decoder->attention_scale));
+    AH_TRY(ah__decoder_add(tree, decoder));
+    AH_TRY(ah__decoder_add_caps(tree, decoder));
+    AH_TRY(ah__config_add_no_pad(tree));
+    AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
+    AH_TRY(ah__json_add_double(tree, "query_pre_attn_scalar", scalar));
+    AH_TRY(ah__decoder_add_window(tree, decoder));
+    return ah__decoder_add_types(tree, decoder);
+}
+
+static int text(char **out, const void *config)
+{
+    return ah__config_text(out, "Gemma2ForCausalLM", ah__family_gemma2.model_type, fill, config);
+}
+
+const struct ah_family ah__family_gemma2 = {
+    .model_type = "gemma2",
+    .keys = keys,
+    .parse = parse,
+    .describe = ah__decoder_describe,
+    .text = text,
+    .record = ah__decoder_record,
+    .free = ah__free,
+};

@@ -10,10 +10,12 @@ extern "C" {
 
 /* ---- recording a model on fake tensors --------------------------------------------------------------------------- */
 
-enum ah_dtype { AH_F32 = 0, AH_BF16, AH_F16, AH_I32, AH_DTYPE_COUNT };
+enum ah_dtype { AH_F32 = 0, AH_BF16, AH_F16, AH_I32, AH_U8, AH_DTYPE_COUNT };
 
 /* "fp32" -> AH_F32, "bf16" -> AH_BF16: what trainings may compute in. AH_EINPUT. */
 AH_API int ah_dtype_parse(enum ah_dtype *out, const char *text);
+/* The same, and "int8" -> AH_U8: what Adam's moments may be kept in. AH_EINPUT. */
+AH_API int ah_moments_parse(enum ah_dtype *out, const char *text);
 
 enum { AH_MAX_RANK = 4 };
 struct ah_shape {

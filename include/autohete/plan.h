@@ -25,7 +25,7 @@ struct ah_step_options {
      * of all, and each has its part of parameters' masters, moments and summed gradients. 0 is 1. Not with infers. */
     int world_size;
     /* What is kept of a parameter: AH_F32 (0), or AH_BF16, rounded up or down at random. A master in BF16 is what a
-     * graph in AH_BF16 computes with; others have none. */
+     * graph in AH_BF16 computes with; others have none. Moments may be AH_U8, too: codes with a scale for each 256. */
     enum ah_dtype master, moments;
 };
 /* Cuts the graph into embedding, L equal blocks and head and compiles each once. `options` null: all of them zero.

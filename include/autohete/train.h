@@ -146,7 +146,8 @@ struct ah_train_options {
     const char *chat_template; /* file of a chat template for conversations, in place of the model's; saved with it */
     const char *train_on;      /* * what of a conversation is learned: "assistant" (default), "all", "last" */
     /* * What is kept of each parameter and of both moments of Adam: "fp32" (default), or "bf16", rounded up or down at
-     * random so that its mean is exact. A master in bf16 is for dtype "bf16" alone. */
+     * random so that its mean is exact. A master in bf16 is for dtype "bf16" alone. Moments may be "int8", too: codes
+     * of 8 bits in groups of 256 with one scale, as 8-bit Adam has them. */
     const char *master, *moments;
     bool strict; /* keys of config.json that are not known here are refused, not noted */
 };

@@ -262,8 +262,8 @@ static void adam_add(const struct bind *bind)
     const char *grad = on_host ? at->update_grad : reduced;
     int64_t first;
     struct ah_task *task = adam_task(&first, bind);
-    int64_t master = first * ah__state_element_bytes(bind->binding->partition, 0);
-    int64_t moment = first * ah__state_element_bytes(bind->binding->partition, 1);
+    int64_t master = ah__state_size(bind->binding->partition, 0, first);
+    int64_t moment = ah__state_size(bind->binding->partition, 1, first);
     task->as.adam.p = at->states[0] + master;
     task->as.adam.m = at->states[1] + moment;
     task->as.adam.v = at->states[2] + moment;
@@ -468,8 +468,8 @@ static void states_in(const struct bind *bind)
     const struct ah_addresses *at = bind->at;
     int64_t first, count = chunk_range(&first, bind);
     for (int i = 0; i < 3; i++) {
-        int64_t element = ah__state_element_bytes(bind->binding->partition, i);
-        copy_add(bind, at->stage[i], at->states[i] + first * element, count * element);
+        int64_t offset = ah__state_size(bind->binding->partition, i, first);
+        copy_add(bind, at->stage[i], at->states[i] + offset, ah__state_size(bind->binding->partition, i, count));
     }
     copy_add(bind, at->stage_grad, at->update_grad + first * element_bytes(bind), count * element_bytes(bind));
 }
@@ -483,8 +483,9 @@ static void update_streamed(const struct bind *bind)
     int64_t first, count = chunk_range(&first, bind);
     adam_streamed_add(bind);
     for (int i = 0; i < 3; i++) {
-        int64_t element = ah__state_element_bytes(bind->binding->partition, i);
-        copy_add(bind, (ahead ? at->spare_states : at->states)[i] + first * element, at->stage[i], count * element);
+        int64_t offset = ah__state_size(bind->binding->partition, i, first);
+        copy_add(bind, (ahead ? at->spare_states : at->states)[i] + offset, at->stage[i],
+                 ah__state_size(bind->binding->partition, i, count));
     }
     if (ah__narrows(bind->binding->partition))
         copy_add(bind, half + first * element_bytes(bind), at->stage_grad, count * element_bytes(bind));

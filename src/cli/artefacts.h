@@ -147,7 +147,7 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
      0,        0,           false},                                                                                    \
     {                                                                                                                  \
         "moments", AH_ARG_TEXT, at_moments, "TYPE", NULL,                                                              \
-            "what is kept of Adam's moments: fp32 (default) or bf16, 4 bytes a parameter less", 0, 0, false            \
+            "what is kept of Adam's moments: fp32 (default, 8 bytes), bf16 (4) or int8 (2.03)", 0, 0, false            \
     }
 #define AH_ARGS_STEP(at_batch, at_seq, at_clip, at_pack)                                                               \
     {"batch", AH_ARG_COUNT, at_batch, "B", "8", "sequences in a step", 1, 1048576, false},                             \

@@ -19,7 +19,7 @@ static const struct {
     {"dtype", "bf16 fp32"},
     {"save-dtype", "bf16 fp32"},
     {"master", "bf16 fp32"},
-    {"moments", "bf16 fp32"},
+    {"moments", "bf16 fp32 int8"},
     {"schedule", "cosine linear constant"},
     {"init", "weights random"},
     {"nonfinite", "stop skip"},

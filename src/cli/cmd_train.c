@@ -282,6 +282,14 @@ static int check_dtype(const char *option, const char *word)
     return ah__out_fault("--%s: found '%.40s', expected bf16 or fp32", option, word);
 }
 
+static int check_moments(const char *word)
+{
+    enum ah_dtype dtype;
+    if (!word || ah_moments_parse(&dtype, word) == AH_OK)
+        return AH_OK;
+    return ah__out_fault("--moments: found '%.40s', expected bf16, fp32 or int8", word);
+}
+
 /* Micro-batches by their number. */
 static int accumulation_take(struct ah_train_options *train, int64_t count)
 {
@@ -317,7 +325,7 @@ static int run(const void *given)
                                           "10min or 2h",
                                           args->save_every));
     if (check_dtype("dtype", train.dtype) != AH_OK || check_dtype("save-dtype", train.save_dtype) != AH_OK ||
-        check_dtype("master", train.master) != AH_OK || check_dtype("moments", train.moments) != AH_OK)
+        check_dtype("master", train.master) != AH_OK || check_moments(train.moments) != AH_OK)
         return ah__out_fail(AH_EINPUT);
     if (accumulation_take(&train, args->accumulation) != AH_OK)
         return ah__out_fail(AH_EINPUT);

@@ -6,6 +6,7 @@
 #define AH_DEV_DEV_H
 
 #include "comm/comm.h"
+#include "dev/code8.h"
 #include "op/program.h"
 
 extern const char *const ah__lane_names[AH_LANE_COUNT];
@@ -31,8 +32,8 @@ struct ah_label {
  *   p = p*(1 - lr*decay) [decayed elements only];  p = fma(-step_size, m / (sqrt(v)*inv_sqrt_bias2 + eps), p).
  * Moments in BF16 are widened before that; what is stored is rounded up or down at random, so that its mean is the
  * exact value: 16 bits of ah__draw (dev/draw.h) are added below the 16 that stay, the low ones to m's, the high ones to
- * v's. p is made of the moments before they are rounded. A master in BF16 is treated in the same way, with the low bits
- * of ah__draw under the key ~draw. */
+ * v's. Moments in AH_U8 are codes (dev/code8.h). p is made of the moments before they are rounded. A master in BF16 is
+ * treated as BF16 moments are, with the low bits of ah__draw under the key ~draw. */
 struct ah_adam {
     float beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
     float decay_factor;   /* 1 - lr*weight_decay */
@@ -40,6 +41,14 @@ struct ah_adam {
     float inv_sqrt_bias2; /* 1 / sqrt(1 - beta2^t) */
     uint32_t draw;        /* of the training's seed and the step: the key of ah__draw */
 };
+
+/* Bytes of so many elements of an optimizer state, from one that may begin a group: of AH_U8, of all their groups. */
+static inline int64_t ah__state_bytes(enum ah_dtype dtype, int64_t count)
+{
+    if (dtype == AH_U8)
+        return (count + AH_CODE8_GROUP - 1) / AH_CODE8_GROUP * AH_CODE8_BYTES;
+    return count * ah__dtype_bytes(dtype);
+}
 
 /* The bytes [from, to) of a space; nothing when both are 0. */
 struct ah_extent {
@@ -94,10 +103,10 @@ struct ah_task {
         } cast;
         struct {
             void *p, *to_p;            /* dtype `master_dtype`; to_...: where the new ones go, null: in place */
-            void *m, *v, *to_m, *to_v; /* dtype `moment_dtype` */
+            void *m, *v, *to_m, *to_v; /* dtype `moment_dtype`; of AH_U8 whole groups, in `decayed` too */
             const void *g;             /* dtype `grad_dtype` */
             void *half;                /* AH_BF16 copy of p written along, rounded to nearest even, or null */
-            enum ah_dtype grad_dtype, master_dtype, moment_dtype; /* F32 or BF16 */
+            enum ah_dtype grad_dtype, master_dtype, moment_dtype; /* F32 or BF16; moments AH_U8 */
             int64_t count, decayed;                               /* elements [0, decayed) take weight decay */
             int64_t first; /* the number of element 0 in the training, whatever its place: for ah__draw */
             struct ah_adam adam;

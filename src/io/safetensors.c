@@ -20,15 +20,15 @@ static const struct dtype_row {
     int64_t bits; /* of an element; those of one tensor lie close, without padding */
     enum ah_dtype dtype;
 } dtype_rows[] = {
-    {"F32", 32, AH_F32}, {"BF16", 16, AH_BF16}, {"F16", 16, AH_F16}, {"I32", 32, AH_I32},
+    {"F32", 32, AH_F32}, {"BF16", 16, AH_BF16}, {"F16", 16, AH_F16},     {"I32", 32, AH_I32},     {"U8", 8, AH_U8},
 #define OTHER(name, bits)                                                                                              \
     {                                                                                                                  \
         name, bits, AH_DTYPE_COUNT                                                                                     \
     }
-    OTHER("F64", 64),    OTHER("C64", 64),      OTHER("I64", 64),    OTHER("U64", 64),        OTHER("U32", 32),
-    OTHER("I16", 16),    OTHER("U16", 16),      OTHER("I8", 8),      OTHER("U8", 8),          OTHER("BOOL", 8),
-    OTHER("F8_E4M3", 8), OTHER("F8_E5M2", 8),   OTHER("F8_E8M0", 8), OTHER("F8_E4M3FNUZ", 8), OTHER("F8_E5M2FNUZ", 8),
-    OTHER("F6_E2M3", 6), OTHER("F6_E3M2", 6),   OTHER("F4", 4),
+    OTHER("F64", 64),    OTHER("C64", 64),      OTHER("I64", 64),        OTHER("U64", 64),        OTHER("U32", 32),
+    OTHER("I16", 16),    OTHER("U16", 16),      OTHER("I8", 8),          OTHER("BOOL", 8),        OTHER("F8_E4M3", 8),
+    OTHER("F8_E5M2", 8), OTHER("F8_E8M0", 8),   OTHER("F8_E4M3FNUZ", 8), OTHER("F8_E5M2FNUZ", 8), OTHER("F6_E2M3", 6),
+    OTHER("F6_E3M2", 6), OTHER("F4", 4),
 #undef OTHER
 };
 

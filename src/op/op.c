@@ -31,12 +31,10 @@ bool ah__shape_equal(const struct ah_shape *a, const struct ah_shape *b)
 static const struct {
     const char *name; /* as safetensors has it */
     int64_t bytes;
-    const char *word; /* what users say; null: not a dtype to train in */
+    const char *word; /* what users say; null: nothing that is kept of a training */
 } dtypes[AH_DTYPE_COUNT] = {
-    [AH_F32] = {"F32", 4, "fp32"},
-    [AH_BF16] = {"BF16", 2, "bf16"},
-    [AH_F16] = {"F16", 2, NULL},
-    [AH_I32] = {"I32", 4, NULL},
+    [AH_F32] = {"F32", 4, "fp32"}, [AH_BF16] = {"BF16", 2, "bf16"}, [AH_F16] = {"F16", 2, NULL},
+    [AH_I32] = {"I32", 4, NULL},   [AH_U8] = {"U8", 1, "int8"},
 };
 
 int64_t ah__dtype_bytes(enum ah_dtype dtype)
@@ -49,14 +47,30 @@ const char *ah__dtype_name(enum ah_dtype dtype)
     return dtypes[dtype].name;
 }
 
-int ah_dtype_parse(enum ah_dtype *out, const char *text)
+static bool dtype_find(enum ah_dtype *out, const char *text)
 {
     for (int dtype = 0; dtype < AH_DTYPE_COUNT; dtype++)
         if (dtypes[dtype].word && strcmp(text, dtypes[dtype].word) == 0) {
             *out = (enum ah_dtype)dtype;
-            return AH_OK;
+            return true;
         }
-    return ah__fail(AH_EINPUT, "dtype: found '%.40s', expected bf16 or fp32", text);
+    return false;
+}
+
+int ah_dtype_parse(enum ah_dtype *out, const char *text)
+{
+    enum ah_dtype found;
+    if (!dtype_find(&found, text) || found == AH_U8)
+        return ah__fail(AH_EINPUT, "dtype: found '%.40s', expected bf16 or fp32", text);
+    *out = found;
+    return AH_OK;
+}
+
+int ah_moments_parse(enum ah_dtype *out, const char *text)
+{
+    if (!dtype_find(out, text))
+        return ah__fail(AH_EINPUT, "moments: found '%.40s', expected bf16, fp32 or int8", text);
+    return AH_OK;
 }
 
 const char *ah__dtype_word(enum ah_dtype dtype)

@@ -104,7 +104,7 @@ int64_t ah__shape_rows(const struct ah_shape *shape);  /* elements / last dimens
 bool ah__shape_equal(const struct ah_shape *a, const struct ah_shape *b);
 int64_t ah__meta_bytes(const struct ah_meta *meta); /* 0 for an absent operand */
 int64_t ah__dtype_bytes(enum ah_dtype dtype);
-/* "fp32", "bf16", as ah_dtype_parse takes them; null for the others. */
+/* "fp32", "bf16", "int8", as ah_moments_parse takes them; null for the others. */
 const char *ah__dtype_word(enum ah_dtype dtype);
 const char *ah__dtype_name(enum ah_dtype dtype);                               /* "F32" as in safetensors */
 char *ah__shape_format(char *text, size_t size, const struct ah_shape *shape); /* "[4,256,768]" */

@@ -6,6 +6,7 @@
 #define AH_PARTITION_PARTITION_H
 
 #include "base/alloc.h"
+#include "dev/dev.h"
 #include "op/program.h"
 #include "partition/class.h"
 
@@ -18,11 +19,12 @@ struct ah_param {
     int64_t offset; /* elements from the start of its group, a multiple of AH_PARAM_ALIGN; rank >= 2 first */
 };
 
-/* Elements: 256 bytes in the smallest dtype that parameters have, so that any kernel may use wide accesses in every
- * dtype. What lies between two parameters of a group is zero, in parameters, gradients and moments alike: memory starts
- * zeroed, all blocks have their gaps in the same places, what is narrowed in its place is zeroed there, and an update
- * leaves zeros where the gradient is zero. */
-enum { AH_PARAM_ALIGN = 128 };
+/* Elements: 256 bytes at least in every dtype that parameters have, so that any kernel may use wide accesses, and the
+ * groups of moments in 8 bits, so that nothing that is updated or copied as one cuts through a group. What lies between
+ * two parameters of a group is zero, in parameters, gradients and moments alike: memory starts zeroed, all blocks have
+ * their gaps in the same places, what is narrowed in its place is zeroed there, and an update leaves zeros where the
+ * gradient is zero. */
+enum { AH_PARAM_ALIGN = AH_CODE8_GROUP };
 
 /* The model data of one partition: the unit of placement. */
 struct ah_group {
@@ -116,9 +118,18 @@ static inline enum ah_dtype ah__state_dtype(const struct ah_partition *partition
 {
     return which == 0 ? partition->step.master : partition->step.moments;
 }
-static inline int64_t ah__state_element_bytes(const struct ah_partition *partition, int which)
+/* Bytes of `count` elements of it, which begin where a group may: parameters, parts of ranks and chunks do. */
+static inline int64_t ah__state_size(const struct ah_partition *partition, int which, int64_t count)
 {
-    return ah__dtype_bytes(ah__state_dtype(partition, which));
+    return ah__state_bytes(ah__state_dtype(partition, which), count);
+}
+/* Bytes of all three that a parameter takes. */
+static inline double ah__states_each(const struct ah_partition *partition)
+{
+    double bytes = 0;
+    for (int which = 0; which < 3; which++)
+        bytes += (double)ah__state_size(partition, which, AH_PARAM_ALIGN) / AH_PARAM_ALIGN;
+    return bytes;
 }
 
 /* Masters are narrowed before they are used; else programs of one rank read the master itself. */
@@ -166,7 +177,7 @@ static inline int64_t ah__partition_params(const struct ah_partition *partition)
     return elements;
 }
 
-/* Elements of the largest parameter. */
+/* Elements of the largest parameter, in whole groups of AH_PARAM_ALIGN: so many floats hold it in any dtype. */
 static inline int64_t ah__partition_largest(const struct ah_partition *partition)
 {
     int64_t largest = 0;
@@ -174,7 +185,7 @@ static inline int64_t ah__partition_largest(const struct ah_partition *partition
         int64_t count = ah__shape_count(&partition->params[i].shape);
         largest = count > largest ? count : largest;
     }
-    return largest;
+    return (largest + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
 }
 
 /* Tokens of a step, of all its micro-batches. */

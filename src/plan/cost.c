@@ -79,7 +79,7 @@ void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition 
         .M_gpu = limit(budget->device_bytes),
         .M_cpu = limit(budget->host_bytes),
         .half_bytes = element,
-        .state_bytes = (double)(ah__state_element_bytes(partition, 0) + 2 * ah__state_element_bytes(partition, 1)),
+        .state_bytes = ah__states_each(partition),
         .t_fp = mean_seconds(partition, seconds(profile, AH_ITEM_FORWARD), profile->costs.other.forward_ns),
         .t_bp = mean_seconds(partition, seconds(profile, AH_ITEM_BACKWARD), profile->costs.other.backward_ns),
         .t_h2d = seconds(profile, AH_ITEM_PREFETCH),

@@ -51,7 +51,7 @@ static int64_t largest_param_bytes(const struct ah_partition *partition, int gro
     int64_t largest = 0;
     for (int i = 0; i < g->param_count; i++)
         largest = max_bytes(largest, ah__shape_count(&partition->params[g->first_param + i].shape));
-    return largest * (int64_t)sizeof(float);
+    return (largest + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN * (int64_t)sizeof(float);
 }
 
 /* Loading and saving goes through host memory in pieces; states that are on the host need none. */
@@ -122,8 +122,8 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         int ranks = ah__world_size(switches);
         int64_t part = ah__part_count(count, ranks);
         sizes->on_host[class] = ah__on_host(switches, group);
-        sizes->state[class] = round_up(part * ah__state_element_bytes(partition, 0));
-        sizes->moment[class] = round_up(part * ah__state_element_bytes(partition, 1));
+        sizes->state[class] = round_up(ah__state_size(partition, 0, part));
+        sizes->moment[class] = round_up(ah__state_size(partition, 1, part));
         sizes->states[class] = sizes->state[class] + 2 * sizes->moment[class];
         sizes->device_states[class] = partition->step.infers ? sizes->state[class] : sizes->states[class];
         sizes->buffer[class] = round_up(ranks * part * element_bytes);
@@ -132,8 +132,8 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     if (switches->staged > 0) {
         int64_t part = ah__part_count(partition->groups[1].count, ah__world_size(switches));
         int64_t chunk = ah__chunk_count(part, switches->chunks);
-        sizes->stage_state = round_up(chunk * ah__state_element_bytes(partition, 0));
-        sizes->stage_moment = round_up(chunk * ah__state_element_bytes(partition, 1));
+        sizes->stage_state = round_up(ah__state_size(partition, 0, chunk));
+        sizes->stage_moment = round_up(ah__state_size(partition, 1, chunk));
         sizes->stages =
             AH_STAGING_BUFFERS * (sizes->stage_state + 2 * sizes->stage_moment + round_up(chunk * element_bytes));
     }

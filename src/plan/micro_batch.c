@@ -118,10 +118,10 @@ int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *opt
 int ah_states_advise(bool *found, struct ah_step_options *out, const struct ah_micro_batch_options *options,
                      int64_t size)
 {
-    const enum ah_dtype compute = options->compute;
+    const enum ah_dtype master = options->step.master, narrow = options->compute == AH_BF16 ? AH_BF16 : AH_F32;
     const struct {
         enum ah_dtype master, moments;
-    } less[] = {{options->step.master, AH_BF16}, {compute == AH_BF16 ? AH_BF16 : AH_F32, AH_BF16}};
+    } less[] = {{master, AH_BF16}, {narrow, AH_BF16}, {master, AH_U8}, {narrow, AH_U8}};
     *found = false;
     for (size_t i = 0; i < AH_LENGTH(less) && !*found; i++) {
         struct ah_micro_batch_options other = *options;

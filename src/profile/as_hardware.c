@@ -35,8 +35,7 @@ static double block_s(const struct draft *draft, enum ah_item_kind kind)
 static double adam_bytes_per_s(const struct draft *draft, enum ah_item_kind kind)
 {
     bool copies = kind == AH_ITEM_UPDATE_HOST && ah__narrows(draft->partition);
-    double states =
-        2.0 * (double)(ah__state_element_bytes(draft->partition, 0) + 2 * ah__state_element_bytes(draft->partition, 1));
+    double states = 2 * ah__states_each(draft->partition);
     return params_of(draft) * (states + element_bytes(draft) * (copies ? 2 : 1)) / block_s(draft, kind);
 }
 

@@ -13,7 +13,7 @@ enum { FLOAT_BYTES = 4 };
  * travel in half precision, their copy is written: that is not in it. */
 static double state_bytes(const struct ah_partition *partition)
 {
-    return 2.0 * (double)(ah__state_element_bytes(partition, 0) + 2 * ah__state_element_bytes(partition, 1));
+    return 2 * ah__states_each(partition);
 }
 
 struct estimate {

@@ -86,7 +86,7 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     int64_t grad_bytes = ranks * ah__part_count(place->count, ranks) * ah__dtype_bytes(workload->partition->compute);
     bool half = ah__narrows(workload->partition), apart = half || ranks > 1;
     for (int i = 0; i < 3; i++) {
-        int64_t bytes = place->count * ah__state_element_bytes(workload->partition, i);
+        int64_t bytes = ah__state_size(workload->partition, i, place->count);
         /* Moments have room for what PREFETCH writes there, and for floats on the way. */
         place->state[i] = carve(device, larger(bytes, grad_bytes));
         place->host_state[i] = carve(host, larger(bytes, i ? state_bytes : 0));
@@ -115,8 +115,7 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     workload->work = carve(device, work_bytes(workload->partition));
     workload->workspace = carve(device, workload->programs.workspace_bytes);
     for (int i = 0; i < 3; i++)
-        workload->host_spare[i] =
-            carve(host, workload->place[1].count * ah__state_element_bytes(workload->partition, i));
+        workload->host_spare[i] = carve(host, ah__state_size(workload->partition, i, workload->place[1].count));
     if (workload->partition->compute != AH_F32) {
         int64_t count = workload->place[1].count;
         workload->accumulator = carve(device, count * (int64_t)sizeof(float));

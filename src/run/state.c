@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "dev/host/code8.h"
 #include "dev/host/normal.h"
 #include "op/bf16.h"
 #include "run/internal.h"
@@ -20,28 +21,40 @@ static int copy(struct ah_run *run, enum ah_lane lane, void *to, const void *fro
     return ah__dev_run(run->dev, &work, &done);
 }
 
-/* Between floats and a state, which is kept in F32 or BF16. */
-static void convert(char *state, enum ah_dtype dtype, float *values, int64_t count, bool load)
+/* What is moved between a state and values, which are floats or as the state is kept. */
+struct moved {
+    enum ah_run_state which;
+    enum ah_dtype dtype, as; /* of the state; of the values */
+    bool load;
+};
+
+static void convert(char *state, char *values, int64_t count, const struct moved *how)
 {
+    float *floats = (float *)(void *)values;
     uint16_t *narrow = (uint16_t *)(void *)state;
-    if (dtype == AH_F32)
-        memcpy(load ? state : (char *)values, load ? (char *)values : state, (size_t)count * sizeof *values);
-    else if (load)
-        ah__bf16_narrow(narrow, values, count);
+    bool is_signed = how->which == AH_RUN_MOMENT1;
+    if (how->dtype == how->as)
+        memcpy(how->load ? state : values, how->load ? values : state, (size_t)ah__state_bytes(how->dtype, count));
+    else if (how->dtype == AH_U8 && how->load)
+        ah__code8_narrow((uint8_t *)state, floats, count, is_signed);
+    else if (how->dtype == AH_U8)
+        ah__code8_widen(floats, (const uint8_t *)state, count, is_signed);
+    else if (how->load)
+        ah__bf16_narrow(narrow, floats, count);
     else
-        ah__bf16_widen(values, narrow, count);
+        ah__bf16_widen(floats, narrow, count);
 }
 
 /* Device states pass through the staging buffer piece by piece. */
-static int move_piece(struct ah_run *run, char *state, enum ah_dtype dtype, bool on_host, float *values, int64_t count,
-                      bool load)
+static int move_piece(struct ah_run *run, char *state, bool on_host, char *values, int64_t count,
+                      const struct moved *how)
 {
     char *staging = run->host + run->layout->host_staging_offset;
-    int64_t bytes = count * ah__dtype_bytes(dtype);
-    if (!on_host && !load)
+    int64_t bytes = ah__state_bytes(how->dtype, count);
+    if (!on_host && !how->load)
         AH_TRY(copy(run, AH_LANE_D2H, staging, state, bytes));
-    convert(on_host ? state : staging, dtype, values, count, load);
-    return !on_host && load ? copy(run, AH_LANE_H2D, state, staging, bytes) : AH_OK;
+    convert(on_host ? state : staging, values, count, how);
+    return !on_host && how->load ? copy(run, AH_LANE_H2D, state, staging, bytes) : AH_OK;
 }
 
 /* The floats [*first, *first + result) of a parameter's that a rank has; within [from, from + count). */
@@ -56,43 +69,67 @@ static int64_t param_range(int64_t *first, const struct ah_run *run, int param, 
     return end > begin ? end - begin : 0;
 }
 
-/* Of floats [from, from + asked) of a parameter's state, which begin at `values`, those that this rank has. */
-static int move(struct ah_run *run, int param, enum ah_run_state which, int64_t from, int64_t asked, float *values,
-                bool load)
+/* Elements that the staging buffer holds whatever they are kept in, in whole groups. */
+static int64_t staging_elements(const struct ah_run *run)
+{
+    return run->layout->host_staging_bytes / (int64_t)sizeof(float) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
+}
+
+/* Of elements [from, from + asked) of a parameter's state, whose values begin at `values`, those that this rank has. */
+static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char *values, const struct moved *how)
 {
     const struct ah_param *p = &run->partition->params[param];
     const struct ah_layout_group *g = &run->layout->groups[p->group];
-    if (which != AH_RUN_PARAM && run->partition->step.infers)
+    if (how->which != AH_RUN_PARAM && run->partition->step.infers)
         return ah__fail(AH_EINTERNAL, "run: the partition was made for inference, without moments");
     int64_t first, part, count = param_range(&first, run, param, run->comm->rank, from, asked);
     if (count == 0)
         return AH_OK;
     ah__run_part(&part, run, p->group);
-    values += first - from;
-    enum ah_dtype dtype = ah__state_dtype(run->partition, (int)which);
-    char *state = ah__run_states(run, p->group) + ah__state_at(g, (int)which) +
-                  (p->offset + first - part) * ah__dtype_bytes(dtype);
-    int64_t most = g->on_host ? count : run->layout->host_staging_bytes / (int64_t)sizeof *values;
+    values += ah__state_bytes(how->as, first - from);
+    char *state = ah__run_states(run, p->group) + ah__state_at(g, (int)how->which) +
+                  ah__state_bytes(how->dtype, p->offset + first - part);
+    int64_t most = g->on_host ? count : staging_elements(run);
     for (int64_t done = 0, piece; done < count; done += piece) {
         piece = count - done < most ? count - done : most;
-        AH_TRY(move_piece(run, state + done * ah__dtype_bytes(dtype), dtype, g->on_host, values + done, piece, load));
+        AH_TRY(move_piece(run, state + ah__state_bytes(how->dtype, done), g->on_host,
+                          values + ah__state_bytes(how->as, done), piece, how));
     }
     return AH_OK;
 }
 
-int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values)
+static struct moved moved_as(const struct ah_run *run, enum ah_run_state which, bool raw, bool load)
 {
-    float *unchanged;
+    enum ah_dtype dtype = ah__state_dtype(run->partition, (int)which);
+    return (struct moved){which, dtype, raw ? dtype : AH_F32, load};
+}
+
+static int load(struct ah_run *run, int param, const void *values, const struct moved *how)
+{
+    char *unchanged;
     memcpy(&unchanged, &values, sizeof unchanged); /* `move` only reads when it loads */
     run->masters_loaded = true;
-    return move(run, param, which, 0, ah__shape_count(&run->partition->params[param].shape), unchanged, true);
+    return move(run, param, 0, ah__shape_count(&run->partition->params[param].shape), unchanged, how);
+}
+
+int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values)
+{
+    const struct moved how = moved_as(run, which, false, true);
+    return load(run, param, values, &how);
+}
+
+int ah__run_load_raw(struct ah_run *run, int param, enum ah_run_state which, const void *bytes)
+{
+    const struct moved how = moved_as(run, which, true, true);
+    return load(run, param, bytes, &how);
 }
 
 /* ---- several ranks: rank 0 asks for a parameter's state, and each of the others gives its part ------------------- */
 
 struct request {
     int param, which; /* -1: it wants no more */
-    int status;       /* then: how it went */
+    bool raw;
+    int status; /* when it wants no more: how it went */
 };
 
 static int request_move(struct ah_run *run, struct request *request)
@@ -100,34 +137,49 @@ static int request_move(struct ah_run *run, struct request *request)
     return run->comm->ops->move(run->comm, request, sizeof *request, 0, AH_ALL_RANKS);
 }
 
-static int parts_take(struct ah_run *run, int param, int64_t count, float *values)
+static int parts_take(struct ah_run *run, int param, int64_t count, char *values, enum ah_dtype as)
 {
     for (int rank = 1; rank < run->comm->world_size; rank++) {
         int64_t first, part = param_range(&first, run, param, rank, 0, count);
         if (part)
-            AH_TRY(run->comm->ops->move(run->comm, values + first, part * (int64_t)sizeof *values, rank, 0));
+            AH_TRY(run->comm->ops->move(run->comm, values + ah__state_bytes(as, first), ah__state_bytes(as, part), rank,
+                                        0));
     }
     return AH_OK;
 }
 
-int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values)
+static int store(struct ah_run *run, int param, void *values, const struct moved *how)
 {
     int64_t count = ah__shape_count(&run->partition->params[param].shape);
-    struct request request = {.param = param, .which = (int)which};
+    struct request request = {.param = param, .which = (int)how->which, .raw = how->as == how->dtype};
     if (run->comm->world_size > 1)
         AH_TRY(request_move(run, &request));
-    AH_TRY(move(run, param, which, 0, count, values, false));
-    return run->comm->world_size > 1 ? parts_take(run, param, count, values) : AH_OK;
+    AH_TRY(move(run, param, 0, count, values, how));
+    return run->comm->world_size > 1 ? parts_take(run, param, count, values, how->as) : AH_OK;
 }
 
-static int part_give(struct ah_run *run, const struct request *request, float *values)
+int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values)
 {
+    const struct moved how = moved_as(run, which, false, false);
+    return store(run, param, values, &how);
+}
+
+int ah__run_store_raw(struct ah_run *run, int param, enum ah_run_state which, void *bytes)
+{
+    const struct moved how = moved_as(run, which, true, false);
+    return store(run, param, bytes, &how);
+}
+
+static int part_give(struct ah_run *run, const struct request *request, char *values)
+{
+    const struct moved how = moved_as(run, (enum ah_run_state)request->which, request->raw, false);
     int64_t first, count = ah__shape_count(&run->partition->params[request->param].shape);
     int64_t part = param_range(&first, run, request->param, run->comm->rank, 0, count);
     if (part == 0)
         return AH_OK;
-    AH_TRY(move(run, request->param, (enum ah_run_state)request->which, 0, count, values, false));
-    return run->comm->ops->move(run->comm, values + first, part * (int64_t)sizeof *values, run->comm->rank, 0);
+    AH_TRY(move(run, request->param, 0, count, values, &how));
+    return run->comm->ops->move(run->comm, values + ah__state_bytes(how.as, first), ah__state_bytes(how.as, part),
+                                run->comm->rank, 0);
 }
 
 int ah__run_serve(struct ah_run *run)
@@ -139,7 +191,7 @@ int ah__run_serve(struct ah_run *run)
     AH_TRY(ah__new(&values, (size_t)ah__partition_largest(run->partition), sizeof *values));
     int status = request_move(run, &request);
     while (status == AH_OK && request.param >= 0) {
-        status = part_give(run, &request, values);
+        status = part_give(run, &request, (char *)values);
         if (status == AH_OK)
             status = request_move(run, &request);
     }
@@ -184,9 +236,10 @@ static int init_param(struct ah_run *run, int index, uint64_t seed, float *value
         if (param_range(&mine, run, index, run->comm->rank, first, count) == 0)
             continue;
         init_values(values, param, seed, first, count);
-        AH_TRY(move(run, index, AH_RUN_PARAM, first, count, values, true));
-        for (enum ah_run_state which = AH_RUN_MOMENT1; which < AH_RUN_STATES && !fresh; which++)
-            AH_TRY(move(run, index, which, first, count, nothing, true));
+        for (enum ah_run_state which = AH_RUN_PARAM; which < (fresh ? AH_RUN_MOMENT1 : AH_RUN_STATES); which++) {
+            const struct moved how = moved_as(run, which, false, true);
+            AH_TRY(move(run, index, first, count, (char *)(which == AH_RUN_PARAM ? values : nothing), &how));
+        }
     }
     return AH_OK;
 }

@@ -119,8 +119,8 @@ static int open_model(struct ah_session *session)
 int ah__states_parse(enum ah_dtype *master, enum ah_dtype *moments, enum ah_dtype compute, const char *master_word,
                      const char *moments_word)
 {
-    if (moments_word && ah_dtype_parse(moments, moments_word) != AH_OK)
-        return ah__fail_prefix(AH_EINPUT, "moments");
+    if (moments_word)
+        AH_TRY(ah_moments_parse(moments, moments_word));
     if (master_word && ah_dtype_parse(master, master_word) != AH_OK)
         return ah__fail_prefix(AH_EINPUT, "master");
     if (*master != AH_F32 && *master != compute)

@@ -104,12 +104,23 @@ static int choose_micro_batch(struct ah_session *session)
     return AH_OK;
 }
 
+static void states_advice(char *text, size_t size, const struct ah_step_options *now,
+                          const struct ah_step_options *would_do)
+{
+    const char *moments = ah__dtype_word(would_do->moments), *less = "";
+    bool master = now->master != would_do->master;
+    if (master)
+        less = would_do->master == would_do->moments ? "masters and " : "masters in bf16 and ";
+    snprintf(text, size, "; %smoments in %s would do within this budget", less, moments);
+}
+
 /* After a refused budget: its message, and a size of micro-batches or types of optimizer states that would do. */
 static int advise(const struct ah_session *session)
 {
     const struct ah_micro_batch_options options = micro_batch_options(session);
     struct ah_step_options step;
-    char refusal[512], advice[80] = "";
+    char refusal[512], advice[96] = "";
+
     int64_t smaller;
     bool found;
     snprintf(refusal, sizeof refusal, "%s", ah_error());
@@ -118,8 +129,7 @@ static int advise(const struct ah_session *session)
     if (smaller)
         snprintf(advice, sizeof advice, "; micro-batches of %" PRId64 " would do within this budget", smaller);
     else if (found)
-        snprintf(advice, sizeof advice, "; %s in bf16 would do within this budget",
-                 step.master == options.step.master ? "moments" : "masters and moments");
+        states_advice(advice, sizeof advice, &options.step, &step);
     return ah__fail(AH_EBUDGET, "%s%s", refusal, advice);
 }
 

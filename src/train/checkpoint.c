@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "dev/host/code8.h"
 #include "io/folder.h"
 #include "io/shards.h"
 #include "op/bf16.h"
@@ -37,6 +38,48 @@ static int model_path(char **out, const char *folder)
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
+/* Tensors of a file lie close, so that it may be at any address. */
+static const char *scale_at(const struct ah_safetensors_tensor *scales, int64_t group)
+{
+    return (const char *)scales->data + group * (int64_t)sizeof(float);
+}
+
+/* Codes with their scales, which the next entry is. */
+static int join(void *to, const struct ah_shards *file, const struct ah_entry *codes, const struct ah_entry *scales,
+                const struct ah_partition *partition)
+{
+    const struct ah_safetensors_tensor *code, *scale;
+    struct ah_shape shape = ah__entry_shape(codes, partition);
+    AH_TRY(ah__shards_get(&code, file, codes->name, AH_U8, shape));
+    AH_TRY(ah__shards_get(&scale, file, scales->name, AH_F32, ah__entry_shape(scales, partition)));
+    int64_t count = ah__shape_count(&shape);
+    for (int64_t i = 0; i < count; i += AH_CODE8_GROUP) {
+        char *group = (char *)to + ah__state_bytes(AH_U8, i);
+        int64_t here = count - i < AH_CODE8_GROUP ? count - i : AH_CODE8_GROUP;
+        memset(group, codes->which == AH_RUN_MOMENT1 ? AH_CODE8_ZERO_SIGNED : 0, AH_CODE8_GROUP);
+        memcpy(group, (const char *)code->data + i, (size_t)here);
+        memcpy(group + AH_CODE8_GROUP, scale_at(scale, i / AH_CODE8_GROUP), sizeof(float));
+    }
+    return AH_OK;
+}
+
+/* Into the run, from the type that the file has into what the run keeps. */
+static int state_load(struct ah_run *run, const struct ah_entry *entry, const struct ah_partition *partition,
+                      const void *state, float *room)
+{
+    int64_t count = ah__shape_count(&partition->params[entry->param].shape);
+    if (entry->dtype == ah__state_dtype(partition, (int)entry->which))
+        return ah__run_load_raw(run, entry->param, entry->which, state);
+    if (entry->dtype == AH_F32)
+        return ah__run_load(run, entry->param, entry->which, state);
+    if (entry->dtype == AH_BF16)
+        ah__bf16_widen(room, state, count);
+    else
+        ah__code8_widen(room, state, count, entry->which == AH_RUN_MOMENT1);
+    return ah__run_load(run, entry->param, entry->which, room);
+}
+
+/* `buffer`: of the largest parameter, twice. */
 static int load_entries(const struct ah_shards *file, const char *path, const struct ah_entries *entries,
                         const struct ah_partition *partition, struct ah_run *run, float *buffer)
 {
@@ -46,13 +89,15 @@ static int load_entries(const struct ah_shards *file, const char *path, const st
     for (size_t i = 0; i < entries->count; i++) {
         const struct ah_entry *entry = &entries->entry[i];
         const struct ah_safetensors_tensor *tensor;
-        struct ah_shape shape = partition->params[entry->param].shape;
-        AH_TRY(ah__shards_get(&tensor, file, entry->name, entries->dtype, shape));
-        if (entries->dtype == AH_BF16)
-            ah__bf16_widen(buffer, (const uint16_t *)(const void *)tensor->data, ah__shape_count(&shape));
-        else
+        if (entry->scales)
+            continue;
+        if (entry->dtype == AH_U8) {
+            AH_TRY(join(buffer, file, entry, entry + 1, partition));
+        } else {
+            AH_TRY(ah__shards_get(&tensor, file, entry->name, entry->dtype, ah__entry_shape(entry, partition)));
             memcpy(buffer, tensor->data, tensor->bytes);
-        AH_TRY(ah__run_load(run, entry->param, entry->which, buffer));
+        }
+        AH_TRY(state_load(run, entry, partition, buffer, buffer + ah__partition_largest(partition)));
     }
     return AH_OK;
 }
@@ -63,7 +108,7 @@ static int load_part(const struct ah_checkpoint *checkpoint, enum ah_checkpoint_
     struct ah_shards *file = NULL;
     struct ah_entries entries;
     char *path = NULL;
-    int status = ah__entries_init(&entries, part, partition, checkpoint->settings.save_dtype);
+    int status = ah__entries_init(&entries, part, partition, &checkpoint->settings, checkpoint->format);
     if (status == AH_OK)
         status = part == AH_PART_MODEL ? model_path(&path, checkpoint->folder)
                                        : ah__sprintf(&path, "%s/%s", checkpoint->folder, ah__checkpoint_files[part]);
@@ -80,9 +125,9 @@ static int load_part(const struct ah_checkpoint *checkpoint, enum ah_checkpoint_
 int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_partition *partition,
                         struct ah_run *run, bool training)
 {
-    bool rounded = checkpoint->settings.save_dtype != AH_F32; /* the masters are beside the moments */
+    bool rounded = ah__saves_masters(&checkpoint->settings, checkpoint->format);
     float *buffer;
-    AH_TRY(ah__new(&buffer, (size_t)ah__partition_largest(partition), sizeof *buffer));
+    AH_TRY(ah__new(&buffer, 2 * (size_t)ah__partition_largest(partition), sizeof *buffer));
     int status = AH_OK;
     for (int i = training && rounded ? AH_PART_OPTIMIZER : AH_PART_MODEL;
          status == AH_OK && i <= (training ? AH_PART_OPTIMIZER : AH_PART_MODEL); i++)
@@ -95,9 +140,9 @@ int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_
 
 static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
 {
-    int64_t format, batch;
+    int64_t batch;
     const char *data_path, *arithmetic;
-    AH_TRY(ah__json_int(&format, json, "format", AH_CHECKPOINT_FORMAT_OLDEST, AH_CHECKPOINT_FORMAT));
+    AH_TRY(ah__json_int(&out->format, json, "format", AH_CHECKPOINT_FORMAT_OLDEST, AH_CHECKPOINT_FORMAT));
     AH_TRY(ah__json_int(&out->step, json, "step", 0, most));
     AH_TRY(ah__json_double(&out->loss, json, "loss", -1e300, 1e300));
     AH_TRY(ah__settings_load(&out->settings, json));

@@ -4,8 +4,9 @@
  *                            settings.shard_bytes, several files and model.safetensors.index.json
  *     config.json            the model definition's configuration
  *     tokenizer.json ..      what io/model_files.h lists, as it lay beside the model
- *     optimizer.safetensors  NAME.exp_avg and NAME.exp_avg_sq of every parameter; NAME.master, the F32 parameter,
- *                            where model.safetensors has it rounded
+ *     optimizer.safetensors  NAME.exp_avg and NAME.exp_avg_sq of every parameter, as they are kept: F32, BF16, or U8,
+ *                            codes of dev/code8.h, beside NAME.exp_avg.scale and NAME.exp_avg_sq.scale, an F32 for each
+ *                            256 of them; NAME.master, the F32 parameter, where model.safetensors has it rounded
  *     state.json             step, settings, where in which data the training stands
  *
  * Knows no plans: a checkpoint written under one plan is read under any other. */
@@ -22,6 +23,7 @@ struct ah_checkpoint {
     char *run_folder;  /* the folder that holds it */
     char *passed_over; /* why it is not a newer one; null: it is the newest */
     char *data_path;   /* as ah__mixture_text gives it */
+    int64_t format;    /* of its files; what is saved has the newest */
     int64_t step;      /* steps done; the next batch of the data is batch number `step` */
     double loss;       /* of that step */
     int64_t data_tokens;
@@ -52,15 +54,15 @@ int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_
 
 /* Where the values of a checkpoint come from: a drained run, or a copy of one. */
 struct ah_states {
-    /* A whole parameter's state, valid until the next call; `buffer` has room for the largest parameter. */
-    int (*get)(const float **values, int param, enum ah_run_state which, float *buffer, void *context);
+    /* A whole parameter's state as it is kept, valid until the next call; `buffer` has room for the largest. */
+    int (*get)(const void **state, int param, enum ah_run_state which, void *buffer, void *context);
     void *context;
 };
 struct ah_states ah__run_states_of(struct ah_run *run);
 
 /* Writes DIR's next step folder. Until it is durable and in place the previous ones stay; then all but the newest
  * settings.keep go. `state` needs all but the folders. `buffer`: ah__partition_largest floats, twice (the second is for
- * what is rounded). AH_EIO; AH_ENUMERIC when a value is not finite. */
+ * what the file has otherwise). AH_EIO; AH_ENUMERIC when a value is not finite. */
 int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
                         const struct ah_partition *partition, const struct ah_states *states, float *buffer);
 

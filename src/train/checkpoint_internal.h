@@ -5,14 +5,16 @@
 
 #include "train/checkpoint.h"
 
-/* 1 had no save_seconds, keep and lr_steps. */
-enum { AH_CHECKPOINT_FORMAT = 2, AH_CHECKPOINT_FORMAT_OLDEST = 1 };
+/* 1 had no save_seconds, keep and lr_steps; 2 had moments in F32 whatever they were kept in. */
+enum { AH_CHECKPOINT_FORMAT = 3, AH_CHECKPOINT_FORMAT_OLDEST = 1 };
 
-/* A tensor of a checkpoint file: a parameter's state under a name of its own. */
+/* A tensor of a checkpoint file: a parameter's state, or of one with codes the scales, under a name of its own. */
 struct ah_entry {
     char *name;
     int param;
     enum ah_run_state which;
+    enum ah_dtype dtype; /* in the file */
+    bool scales;         /* of the codes that the entry before this one has */
 };
 
 /* The model's tensors, and the optimizer's. */
@@ -22,13 +24,15 @@ extern const char *const ah__checkpoint_files[AH_PART_COUNT];
 struct ah_entries {
     struct ah_entry *entry; /* in order of names, as Hugging Face writes them */
     size_t count;
-    enum ah_dtype dtype; /* of all */
 };
 
-/* AH_ENOMEM; ah__entries_fini is needed then, too. */
+/* The tensors of a checkpoint of `format` and these settings. AH_ENOMEM; ah__entries_fini is needed then, too. */
 int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const struct ah_partition *partition,
-                     enum ah_dtype saved);
+                     const struct ah_settings *settings, int64_t format);
 void ah__entries_fini(struct ah_entries *entries);
+/* Whether masters are in the optimizer's file: the model's has them rounded. */
+bool ah__saves_masters(const struct ah_settings *settings, int64_t format);
+struct ah_shape ah__entry_shape(const struct ah_entry *entry, const struct ah_partition *partition);
 
 /* The sources of data that are several, to state.json and from there. AH_ENOMEM; AH_EINPUT. */
 int ah__checkpoint_sources_save(cJSON *tree, const struct ah_checkpoint *state);

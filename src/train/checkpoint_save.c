@@ -10,19 +10,30 @@
 #include "op/bf16.h"
 #include "train/checkpoint_internal.h"
 
-/* A checkpoint that holds infinities would replace one that is of use. */
-static int check_finite(const float *values, size_t count, const char *name)
+static float value_at(const void *values, enum ah_dtype dtype, int64_t i)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
-            return ah__fail(AH_ENUMERIC, "%s[%zu] is %g: nothing is saved", name, i, (double)values[i]);
+    float value = 0; /* codes are finite where their scales are */
+    if (dtype == AH_F32)
+        value = ((const float *)values)[i];
+    else if (dtype == AH_BF16)
+        ah__bf16_widen(&value, (const uint16_t *)values + i, 1);
+    return value;
+}
+
+/* A checkpoint that holds infinities would replace one that is of use. */
+static int check_finite(const void *values, enum ah_dtype dtype, int64_t count, const char *name)
+{
+    for (int64_t i = 0; i < count && dtype != AH_U8; i++)
+        if (!isfinite(value_at(values, dtype, i)))
+            return ah__fail(AH_ENUMERIC, "%s[%" PRId64 "] is %g: nothing is saved", name, i,
+                            (double)value_at(values, dtype, i));
     return AH_OK;
 }
 
-static int run_get(const float **values, int param, enum ah_run_state which, float *buffer, void *context)
+static int run_get(const void **state, int param, enum ah_run_state which, void *buffer, void *context)
 {
-    *values = buffer;
-    return ah__run_store(context, param, which, buffer);
+    *state = buffer;
+    return ah__run_store_raw(context, param, which, buffer);
 }
 
 struct ah_states ah__run_states_of(struct ah_run *run)
@@ -30,22 +41,48 @@ struct ah_states ah__run_states_of(struct ah_run *run)
     return (struct ah_states){run_get, run};
 }
 
+/* A group has its codes, then its scale. */
+static void split(void *to, const void *state, const struct ah_entry *entry, int64_t count)
+{
+    for (int64_t i = 0; i < count; i += AH_CODE8_GROUP) {
+        const char *group = (const char *)state + ah__state_bytes(AH_U8, i);
+        int64_t codes = count - i < AH_CODE8_GROUP ? count - i : AH_CODE8_GROUP;
+        if (entry->scales)
+            memcpy((float *)to + i / AH_CODE8_GROUP, group + AH_CODE8_GROUP, sizeof(float));
+        else
+            memcpy((char *)to + i, group, (size_t)codes);
+    }
+}
+
+/* What the file has of a state that is kept in `dtype`: as it is, or made in `room`. */
+static const void *entry_values(void *room, const void *state, enum ah_dtype dtype, const struct ah_entry *entry,
+                                int64_t count)
+{
+    if (dtype == AH_U8)
+        split(room, state, entry, count);
+    else if (dtype == entry->dtype)
+        return state;
+    else if (dtype == AH_F32)
+        ah__bf16_narrow(room, state, count);
+    else
+        ah__bf16_widen(room, state, count);
+    return room;
+}
+
 static int append_all(struct ah_safetensors_writer *writer, const struct ah_entries *entries,
                       const struct ah_partition *partition, const struct ah_states *states, float *buffer)
 {
     for (size_t i = 0; i < entries->count; i++) {
         const struct ah_entry *entry = &entries->entry[i];
-        size_t count = (size_t)ah__shape_count(&partition->params[entry->param].shape);
-        const float *exact;
-        AH_TRY(states->get(&exact, entry->param, entry->which, buffer, states->context));
-        AH_TRY(check_finite(exact, count, entry->name));
-        const void *values = exact;
-        if (entries->dtype == AH_BF16) {
-            uint16_t *rounded = (uint16_t *)(void *)(buffer + ah__partition_largest(partition));
-            ah__bf16_narrow(rounded, exact, (int64_t)count);
-            values = rounded;
-        }
-        AH_TRY(ah__safetensors_writer_append(writer, values, count * (size_t)ah__dtype_bytes(entries->dtype)));
+        int64_t count = ah__shape_count(&partition->params[entry->param].shape);
+        struct ah_shape shape = ah__entry_shape(entry, partition);
+        enum ah_dtype dtype = ah__state_dtype(partition, (int)entry->which);
+        const void *state;
+        AH_TRY(states->get(&state, entry->param, entry->which, buffer, states->context));
+        state = entry_values(buffer + ah__partition_largest(partition), state, dtype, entry, count);
+        AH_TRY(check_finite(state, entry->dtype, ah__shape_count(&shape), entry->name));
+        AH_TRY(ah__safetensors_writer_append(writer, state,
+                                             (size_t)(ah__shape_count(&shape) * ah__dtype_bytes(entry->dtype))));
     }
     return AH_OK;
 }
@@ -60,8 +97,8 @@ static int write_entries(struct ah_folder *folder, const char *file, const struc
     uint64_t hash;
     int status = ah__new(&decls, entries->count, sizeof *decls);
     for (size_t i = 0; status == AH_OK && i < entries->count; i++)
-        decls[i] = (struct ah_safetensors_decl){entries->entry[i].name, entries->dtype,
-                                                partition->params[entries->entry[i].param].shape};
+        decls[i] = (struct ah_safetensors_decl){entries->entry[i].name, entries->entry[i].dtype,
+                                                ah__entry_shape(&entries->entry[i], partition)};
     if (status == AH_OK)
         status = ah__sprintf(&path, "%s/%s", ah__folder_path(folder), file);
     if (status == AH_OK)
@@ -82,7 +119,8 @@ static int write_entries(struct ah_folder *folder, const char *file, const struc
 
 static int64_t entry_bytes(const struct ah_entries *entries, size_t index, const struct ah_partition *partition)
 {
-    return ah__shape_count(&partition->params[entries->entry[index].param].shape) * ah__dtype_bytes(entries->dtype);
+    return ah__shape_count(&partition->params[entries->entry[index].param].shape) *
+           ah__dtype_bytes(entries->entry[index].dtype);
 }
 
 /* The shard that begins with entry `first`: as many as `most` bytes hold, at least one. */
@@ -94,7 +132,7 @@ static struct ah_entries shard_of(const struct ah_entries *entries, size_t first
     do
         bytes += entry_bytes(entries, end++, partition);
     while (end < entries->count && (!most || bytes + entry_bytes(entries, end, partition) <= most));
-    return (struct ah_entries){entries->entry + first, end - first, entries->dtype};
+    return (struct ah_entries){entries->entry + first, end - first};
 }
 
 static int64_t shards_count(const struct ah_entries *entries, const struct ah_partition *partition, int64_t most)
@@ -112,7 +150,7 @@ static int index_fill(cJSON *tree, const struct ah_entries *entries, const struc
     for (size_t i = 0; i < entries->count; i++)
         bytes += entry_bytes(entries, i, partition);
     cJSON *metadata = cJSON_AddObjectToObject(tree, "metadata"); /* null: adding to it tells */
-    AH_TRY(ah__json_add_int(metadata, "total_parameters", bytes / ah__dtype_bytes(entries->dtype)));
+    AH_TRY(ah__json_add_int(metadata, "total_parameters", bytes / ah__dtype_bytes(entries->entry[0].dtype)));
     AH_TRY(ah__json_add_int(metadata, "total_size", bytes));
     cJSON *map = cJSON_AddObjectToObject(tree, "weight_map");
     size_t first = 0;
@@ -159,7 +197,7 @@ static int write_part(struct ah_folder *folder, enum ah_checkpoint_part part, co
                       const struct ah_partition *partition, const struct ah_states *states, float *buffer)
 {
     struct ah_entries entries;
-    int status = ah__entries_init(&entries, part, partition, settings->save_dtype);
+    int status = ah__entries_init(&entries, part, partition, settings, AH_CHECKPOINT_FORMAT);
     if (status == AH_OK && part == AH_PART_MODEL)
         status = write_shards(folder, &entries, settings->shard_bytes, partition, states, buffer);
     else if (status == AH_OK)

@@ -2,15 +2,29 @@
 
 #include "base/alloc.h"
 
+/* Bytes of a parameter's state in a copy, so that floats lie behind it. */
+static int64_t copied_bytes(const struct ah_saver *saver, int which, int param)
+{
+    const int64_t align = 8;
+    int64_t count = ah__shape_count(&saver->partition->params[param].shape);
+    return (ah__state_size(saver->partition, which, count) + align - 1) / align * align;
+}
+
+static int64_t *offset_at(const struct ah_saver *saver, int which, int param)
+{
+    return &saver->offsets[which * saver->partition->param_count + param];
+}
+
 int ah__saver_init(struct ah_saver *saver)
 {
     int count = saver->partition->param_count;
     AH_TRY(ah__new(&saver->buffer, 2 * (size_t)ah__partition_largest(saver->partition), sizeof *saver->buffer));
-    AH_TRY(ah__new(&saver->offsets, (size_t)count, sizeof *saver->offsets));
-    for (int p = 0; p < count; p++) {
-        saver->offsets[p] = saver->elements;
-        saver->elements += ah__shape_count(&saver->partition->params[p].shape);
-    }
+    AH_TRY(ah__new(&saver->offsets, AH_RUN_STATES * (size_t)count, sizeof *saver->offsets));
+    for (int which = 0; which < AH_RUN_STATES; which++)
+        for (int p = 0; p < count; p++) {
+            *offset_at(saver, which, p) = saver->bytes;
+            saver->bytes += copied_bytes(saver, which, p);
+        }
     return AH_OK;
 }
 
@@ -27,7 +41,7 @@ void ah__saver_fini(struct ah_saver *saver)
 
 int64_t ah__saver_copy_bytes(const struct ah_saver *saver)
 {
-    return AH_RUN_STATES * saver->elements * (int64_t)sizeof(float);
+    return saver->bytes;
 }
 
 bool ah__saver_busy(struct ah_saver *saver)
@@ -44,15 +58,15 @@ int ah__saver_wait(struct ah_saver *saver)
 
 /* ---- a copy ------------------------------------------------------------------------------------------------------ */
 
-static float *place_of(const struct ah_saver *saver, int param, enum ah_run_state which)
+static char *place_of(const struct ah_saver *saver, int param, enum ah_run_state which)
 {
-    return (float *)(void *)saver->copy.base + (int64_t)which * saver->elements + saver->offsets[param];
+    return saver->copy.base + *offset_at(saver, (int)which, param);
 }
 
-static int copy_get(const float **values, int param, enum ah_run_state which, float *buffer, void *context)
+static int copy_get(const void **state, int param, enum ah_run_state which, void *buffer, void *context)
 {
     (void)buffer;
-    *values = place_of(context, param, which);
+    *state = place_of(context, param, which);
     return AH_OK;
 }
 
@@ -60,7 +74,7 @@ static int copy_take(struct ah_saver *saver, struct ah_run *run)
 {
     for (int which = 0; which < AH_RUN_STATES; which++)
         for (int p = 0; p < saver->partition->param_count; p++)
-            AH_TRY(ah__run_store(run, p, (enum ah_run_state)which, place_of(saver, p, (enum ah_run_state)which)));
+            AH_TRY(ah__run_store_raw(run, p, (enum ah_run_state)which, place_of(saver, p, (enum ah_run_state)which)));
     return AH_OK;
 }
 

@@ -18,8 +18,8 @@ struct ah_saver {
 
     /* Private. */
     float *buffer;        /* ah__partition_largest, twice */
-    int64_t *offsets;     /* of each parameter in one kind of state of a copy, in floats */
-    int64_t elements;     /* of all parameters */
+    int64_t *offsets;     /* in a copy: of each parameter's master, then of the first, then of the second moments */
+    int64_t bytes;        /* of a copy */
     struct ah_pages copy; /* all parameters, then all first, then all second moments */
     struct ah_job writing;
 };

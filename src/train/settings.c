@@ -313,6 +313,13 @@ static int load_dtype(enum ah_dtype *out, const struct ah_json *json, const char
     return AH_OK;
 }
 
+static int load_moments(enum ah_dtype *out, const struct ah_json *json)
+{
+    const char *word;
+    AH_TRY(ah__json_string(&word, json, "moments"));
+    return ah_moments_parse(out, word) == AH_OK ? AH_OK : ah__fail_prefix(AH_EINPUT, "%s", json->path);
+}
+
 static int load_logs(int *out, const struct ah_json *json)
 {
     const char *words;
@@ -359,7 +366,7 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     if (ah__json_has(json, "master"))
         AH_TRY(load_dtype(&settings.master, json, "master"));
     if (ah__json_has(json, "moments"))
-        AH_TRY(load_dtype(&settings.moments, json, "moments"));
+        AH_TRY(load_moments(&settings.moments, json));
     if (ah__json_has(json, "pack")) /* newer than the first format of state.json */
         AH_TRY(ah__json_bool(&settings.pack, json, "pack"));
     AH_TRY(load_logs(&settings.logs, json));

@@ -45,11 +45,11 @@ static void areas_check(struct areas *areas, int64_t total, int64_t tail)
     assert_true(end <= total && total - end < tail);
 }
 
-/* A group's part on each rank: equal ones that begin at multiples of 128 elements; of one rank all of it. */
+/* A group's part on each rank: equal ones that begin at multiples of 256 elements; of one rank all of it. */
 static int64_t part_of(const struct ah_partition *partition, const struct ah_plan *plan, int group)
 {
-    int64_t count = partition->groups[group].count, ranks = plan->switches.world_size, parts = (count + 127) / 128;
-    return ranks == 1 ? count : (parts + ranks - 1) / ranks * 128;
+    int64_t count = partition->groups[group].count, ranks = plan->switches.world_size, parts = (count + 255) / 256;
+    return ranks == 1 ? count : (parts + ranks - 1) / ranks * 256;
 }
 
 static bool gradients_shared(const struct ah_partition *partition, const struct ah_plan *plan)
@@ -57,11 +57,11 @@ static bool gradients_shared(const struct ah_partition *partition, const struct 
     return plan->switches.share_embedding_head && !(partition->step.clips && !plan->switches.head_on_host);
 }
 
-/* Bytes of an element of p, m, v. */
-static int64_t state_element(const struct ah_partition *partition, int which)
+/* Bytes of so many elements of p, m, v; those in 8 bits have a scale for each 256. */
+static int64_t state_size(const struct ah_partition *partition, int which, int64_t count)
 {
     enum ah_dtype dtype = which == 0 ? partition->step.master : partition->step.moments;
-    return dtype == AH_F32 ? 4 : 2;
+    return dtype == AH_U8 ? (count + 255) / 256 * 260 : count * (dtype == AH_F32 ? 4 : 2);
 }
 
 /* What the device computes with is not the master. */
@@ -87,7 +87,7 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
     bool in_set = on_host && !edge;
     for (int i = 0; i < 3 && !in_set; i++)
         area_add(on_host ? host : device, group->state_offset + ah__state_at(group, i),
-                 part * state_element(&fixture->partition, i));
+                 state_size(&fixture->partition, i, part));
     if (in_set)
         assert_int_equal(group->state_offset, -1);
     if (on_host && !(in_set && narrows))
@@ -196,7 +196,7 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
         const int64_t at[] = {0, layout->stage_state_bytes, layout->stage_state_bytes + layout->stage_moment_bytes,
                               layout->stage_state_bytes + 2 * layout->stage_moment_bytes};
         for (int s = 0; s < 3; s++)
-            area_add(areas, stage + at[s], chunk * state_element(partition, s));
+            area_add(areas, stage + at[s], state_size(partition, s, chunk));
         area_add(areas, stage + at[3], chunk * (partition->compute == AH_F32 ? 4 : 2));
     }
     micro_batch_areas(areas, partition, plan, layout);
@@ -253,7 +253,7 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
     for (int i = 0; i < plan->switches.offload_optimizer + plan->switches.shadows; i++) {
         int64_t set = layout->sets_offset + i * layout->set_bytes;
         for (int j = 0; j < 3; j++)
-            area_add(areas, set + ah__state_at(&layout->groups[1], j), part * state_element(partition, j));
+            area_add(areas, set + ah__state_at(&layout->groups[1], j), state_size(partition, j, part));
         if (narrows_masters(partition))
             area_add(areas, set + ah__state_at(&layout->groups[1], 3), part * 2);
     }
@@ -270,7 +270,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
         struct ah_plan plan = fixture_plan(&fixture);
         plan.switches.world_size = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
         fixture.partition.compute = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
-        fixture.partition.step.moments = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
+        fixture.partition.step.moments = (const enum ah_dtype[]){AH_F32, AH_BF16, AH_U8}[fixture_draw(&fixture, 0, 2)];
         fixture.partition.step.master = fixture_draw(&fixture, 0, 1) ? AH_F32 : fixture.partition.compute;
         fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
         fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
@@ -465,7 +465,7 @@ static void staging_only_for_device_states(void **state)
         bool embedding, head;
         int o;
         int64_t staging;
-    } rows[] = {{false, true, 4, 1 << 20}, {true, true, 3, 64 * 64 * 4}, {true, false, 4, 256}, {true, true, 4, 0}};
+    } rows[] = {{false, true, 4, 1 << 20}, {true, true, 3, 64 * 64 * 4}, {true, false, 4, 1024}, {true, true, 4, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct ah_layout *layout;
         plan.switches.embedding_on_host = rows[i].embedding;

@@ -1,9 +1,25 @@
 #include "run/exact.h"
 
 #include "base/alloc.h"
+#include "dev/host/code8.h"
 #include "plan/config.h"
 #include "run/internal.h"
 #include "sched/check.h"
+
+static void check_gap(const char *state, enum ah_dtype dtype, bool is_signed, int64_t from, int64_t to)
+{
+    if (dtype != AH_U8) {
+        for (int64_t i = ah__state_bytes(dtype, from); i < ah__state_bytes(dtype, to); i++)
+            assert_int_equal(state[i], 0);
+        return;
+    }
+    for (int64_t i = from; i < to; i++) {
+        const uint8_t *group = (const uint8_t *)state + ah__state_bytes(AH_U8, i / AH_CODE8_GROUP * AH_CODE8_GROUP);
+        float values[AH_CODE8_GROUP];
+        ah__code8_widen(values, group, AH_CODE8_GROUP, is_signed);
+        assert_true(values[i % AH_CODE8_GROUP] == 0);
+    }
+}
 
 /* Between the parameters of a group everything is zero, and stays so: see AH_PARAM_ALIGN. */
 static void check_gaps(const struct ah_run *run, const struct ah_partition *partition)
@@ -16,9 +32,8 @@ static void check_gaps(const struct ah_run *run, const struct ah_partition *part
         for (int which = 0; which < 3; which++) {
             const char *state =
                 ah__run_states(run, param->group) + ah__state_at(&ah__run_layout(run)->groups[param->group], which);
-            int64_t element = ah__state_element_bytes(partition, which);
-            for (int64_t i = (param->offset + ah__shape_count(&param->shape)) * element; i < end * element; i++)
-                assert_int_equal(state[i], 0);
+            check_gap(state, ah__state_dtype(partition, which), which == 1,
+                      param->offset + ah__shape_count(&param->shape), end);
         }
     }
 }

@@ -141,6 +141,23 @@ static void bf16_states_equal_resident(void **state)
     }
 }
 
+/* Moments in 8 bits have groups that nothing cuts through. */
+static void coded_moments_equal_resident(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    tiny_init_in(&tiny, AH_F32, tiny_tied, CLIP, 2, 1);
+    tiny_states(&tiny, AH_F32, AH_U8);
+    exact_every_plan(&cpu, &tiny, "autohete", sample());
+    tiny_fini(&tiny);
+    for (int i = 0; i < 3; i++) {
+        tiny_init_in(&tiny, AH_BF16, i == 1 ? tiny_tied : tiny_untied, i == 2 ? 0 : CLIP, 1, 2);
+        tiny_states(&tiny, i == 0 ? AH_F32 : AH_BF16, AH_U8);
+        exact_every_plan(&cpu, &tiny, i == 2 ? "autohete-fifo" : "autohete", sample());
+        tiny_fini(&tiny);
+    }
+}
+
 static void untied_equals_resident(void **state)
 {
     (void)state;
@@ -234,5 +251,5 @@ AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident), cmocka_un
               cmocka_unit_test(autohete_fifo_equals_resident), cmocka_unit_test(baselines_equal_resident),
               cmocka_unit_test(untied_equals_resident), cmocka_unit_test(llama_equals_resident),
               cmocka_unit_test(micro_batches_equal_resident), cmocka_unit_test(bf16_equals_resident),
-              cmocka_unit_test(bf16_states_equal_resident), cmocka_unit_test(stretches_equal_one_run),
-              cmocka_unit_test(init_depends_on_the_seed_alone))
+              cmocka_unit_test(bf16_states_equal_resident), cmocka_unit_test(coded_moments_equal_resident),
+              cmocka_unit_test(stretches_equal_one_run), cmocka_unit_test(init_depends_on_the_seed_alone))

@@ -59,6 +59,20 @@ static void four_ranks_in_bf16_equal_resident(void **state)
                      "autohete", one_in(4));
 }
 
+/* Parts begin where groups do; the last rank has less. */
+static void ranks_with_coded_moments_equal_resident(void **state)
+{
+    (void)state;
+    joint_every_plan((struct joint){.config = tiny_tied,
+                                    .dtype = AH_BF16,
+                                    .moments = AH_U8,
+                                    .world_size = 3,
+                                    .micro_batches = 1,
+                                    .batch = 1,
+                                    .clip = CLIP},
+                     "autohete", one_in(4));
+}
+
 static void published_systems_equal_resident(void **state)
 {
     (void)state;
@@ -231,6 +245,7 @@ static void another_number_of_ranks_is_refused(void **state)
 
 AH_TEST_SUITE("run/ranks", cmocka_unit_test(two_ranks_equal_resident), cmocka_unit_test(three_ranks_equal_resident),
               cmocka_unit_test(four_ranks_in_bf16_equal_resident),
+              cmocka_unit_test(ranks_with_coded_moments_equal_resident),
               cmocka_unit_test(ranks_of_an_untied_model_equal_resident),
               cmocka_unit_test(published_systems_equal_resident), cmocka_unit_test(what_one_rank_gives),
               cmocka_unit_test(all_stop_after_the_same_step), cmocka_unit_test(another_number_of_ranks_is_refused))

@@ -43,6 +43,7 @@ static void resumes_from_the_masters(void **state)
     } cases[] = {{"rounded", "bf16", AH_MICRO_BATCH_WHOLE, NULL, NULL},
                  {"whole", "fp32", AH_MICRO_BATCH_WHOLE, NULL, "bf16"},
                  {"short", "bf16", AH_MICRO_BATCH_WHOLE, "bf16", "bf16"},
+                 {"coded", "bf16", AH_MICRO_BATCH_WHOLE, NULL, "int8"},
                  {"micro", "bf16", 1, "bf16", NULL}};
     struct place place;
     struct ah_train_result result;

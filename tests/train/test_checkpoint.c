@@ -110,7 +110,7 @@ static int save(const char *dir, const struct ah_checkpoint *state, struct fixtu
     return ah__checkpoint_save(dir, state, f->model, f->partition, &states, f->buffer);
 }
 
-static int copy_of_nothing(const float **values, int param, enum ah_run_state which, float *buffer, void *context)
+static int copy_of_nothing(const void **values, int param, enum ah_run_state which, void *buffer, void *context)
 {
     (void)param;
     (void)which;

@@ -80,7 +80,16 @@ static void states_have_formats(void **state)
     assert_ok(ah__settings_resolve(&settings, &options, &kept, true, 1024));
     assert_true(settings.master == AH_BF16 && settings.moments == AH_BF16);
     options.moments = "int8";
+    assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 1024));
+    assert_true(settings.moments == AH_U8);
+    options.moments = "int4";
+    assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 1024), AH_EINPUT,
+                 "moments: found 'int4', expected bf16, fp32 or int8");
+    options.master = "int8";
     assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 1024), AH_EINPUT, "moments: ");
+    options.moments = NULL;
+    assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 1024), AH_EINPUT,
+                 "master: dtype: found 'int8', expected bf16 or fp32");
 }
 
 static void unset_means_default(void **state)

@@ -22,7 +22,8 @@ AH_F32 = 0
 AH_BF16 = 1
 AH_F16 = 2
 AH_I32 = 3
-AH_DTYPE_COUNT = 4
+AH_U8 = 4
+AH_DTYPE_COUNT = 5
 AH_MAX_RANK = 4
 AH_INIT_ZEROS = 0
 AH_INIT_ONES = 1
@@ -610,6 +611,7 @@ FUNCTIONS = {
     "ah_eval": (c_int, [POINTER(ah_eval_result), POINTER(ah_eval_options)]),
     "ah_eval_logits": (c_int, [c_char_p, POINTER(c_int32), c_int64, POINTER(ah_eval_options)]),
     "ah_dtype_parse": (c_int, [POINTER(c_int), c_char_p]),
+    "ah_moments_parse": (c_int, [POINTER(c_int), c_char_p]),
     "ah_graph_new": (c_int, [POINTER(c_void_p), c_int]),
     "ah_graph_free": (None, [c_void_p]),
     "ah_graph_scope_push": (None, [c_void_p, c_char_p]),

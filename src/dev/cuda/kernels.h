@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* ---- kernels_task.cu: tasks that are no programs; the struct is as in dev.h */
+/* ---- kernels_task.cu, kernels_adam.cu: tasks that are no programs; the struct is as in dev.h */
 
 cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task);
 /* Narrowing in place included; `zeros` become zero. */

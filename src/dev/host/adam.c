@@ -6,6 +6,17 @@
 
 enum { ADAM_PIECE = 1 << 16, SQUARES_PIECE = 1 << 16 };
 
+static int moments_check(const struct ah_task *task)
+{
+    enum ah_dtype dtype = task->as.adam.moment_dtype;
+    if (dtype != AH_F32 && dtype != AH_BF16 && dtype != AH_U8)
+        return ah__fail(AH_EDEVICE, "update: moments in %s, expected F32, BF16 or U8", ah__dtype_name(dtype));
+    if (dtype == AH_U8 && (task->as.adam.count % AH_CODE8_GROUP || task->as.adam.decayed % AH_CODE8_GROUP))
+        return ah__fail(AH_EDEVICE, "update: %lld elements, %lld of them decayed, expected groups of %d",
+                        (long long)task->as.adam.count, (long long)task->as.adam.decayed, AH_CODE8_GROUP);
+    return AH_OK;
+}
+
 static int dtype_check(const char *what, enum ah_dtype dtype)
 {
     if (dtype != AH_F32 && dtype != AH_BF16)
@@ -24,8 +35,8 @@ static void adam_range(const struct update *job, int64_t from, int64_t to, float
 {
     const struct ah_task *t = job->task;
     bool apart = t->as.adam.to_p != NULL;
-    int64_t master = from * ah__dtype_bytes(t->as.adam.master_dtype);
-    int64_t moment = from * ah__dtype_bytes(t->as.adam.moment_dtype);
+    int64_t master = ah__state_bytes(t->as.adam.master_dtype, from);
+    int64_t moment = ah__state_bytes(t->as.adam.moment_dtype, from);
     struct ah_adam_piece piece = {
         .p = (const char *)t->as.adam.p + master,
         .m = (const char *)t->as.adam.m + moment,
@@ -75,15 +86,22 @@ static int half_only(struct ah_pool *pool, const struct ah_task *task)
     return ah__host_cast(pool, &cast);
 }
 
+/* Whole groups of elements. */
+static struct ah_pieces adam_pieces(int64_t count)
+{
+    struct ah_pieces pieces = ah__pieces(count, ADAM_PIECE);
+    return ah__pieces(count, (pieces.size + AH_CODE8_GROUP - 1) / AH_CODE8_GROUP * AH_CODE8_GROUP);
+}
+
 int ah__host_adam(struct ah_pool *pool, const struct ah_task *task)
 {
     AH_TRY(dtype_check("update: gradient", task->as.adam.grad_dtype));
     AH_TRY(dtype_check("update: masters", task->as.adam.master_dtype));
-    AH_TRY(dtype_check("update: moments", task->as.adam.moment_dtype));
+    AH_TRY(moments_check(task));
     /* A factor of one is exact, so that no scale and a scale of 1 are the same bits. */
     struct update job = {.kernels = ah__host_kernels(),
                          .task = task,
-                         .pieces = ah__pieces(task->as.adam.count, ADAM_PIECE),
+                         .pieces = adam_pieces(task->as.adam.count),
                          .scale = task->as.adam.scale ? *task->as.adam.scale : 1.0F};
     if (isnan(job.scale))
         return half_only(pool, task);

@@ -5,12 +5,14 @@
 #include "dev/draw.h"
 #include "dev/host/kernels.h"
 #include "dev/host/simd.h"
+#include "dev/host/simd_int.h"
 
 /* ---- optimizer --------------------------------------------------------------------------------------------------- */
 
 enum { ADAM_AHEAD = 768 }; /* elements of each array fetched ahead of use; past the end a prefetch does nothing */
 
-/* What an update's arrays are, constants where it is inlined: which are in BF16, and whether a copy is made. */
+/* What an update's arrays are, constants where it is inlined: which are in BF16, and whether a copy is made. Moments
+ * that have codes are not in BF16 (kernels_code8.h). */
 struct adam_form {
     bool short_grad, half, short_moments, short_master;
 };
@@ -69,22 +71,39 @@ AH_INLINE void moments_store(const struct ah_adam_piece *s, const struct ah_adam
     store_drawn((uint16_t *)s->to_v + at, second, drawn, 16, lanes);
 }
 
+struct adam_values {
+    v16 param, first, second; /* the parameter and its moments */
+};
+
+/* The operations of dev.h. */
+AH_INLINE struct adam_values adam_update(const struct ah_adam_piece *s, const struct ah_adam *adam, v16 given,
+                                         struct adam_values old)
+{
+    v16 grad = v_mul(given, v_set(s->scale));
+    v16 first = v_fma(v_set(adam->beta1), old.first, v_mul(v_set(adam->one_minus_beta1), grad));
+    v16 second = v_fma(v_set(adam->beta2), old.second, v_mul(v_mul(v_set(adam->one_minus_beta2), grad), grad));
+    v16 root = v_add(v_mul(v_sqrt(second), v_set(adam->inv_sqrt_bias2)), v_set(adam->eps));
+    v16 decayed = v_mul(old.param, v_set(s->decay_factor));
+    return (struct adam_values){v_fma(v_set(-adam->step_size), v_div(first, root), decayed), first, second};
+}
+
+AH_INLINE void param_store(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, v16 updated,
+                           int lanes, const struct adam_form form)
+{
+    master_store(s, adam, at, updated, lanes, form);
+    if (form.half)
+        v_store_most_bf16(s->half + at, updated, lanes);
+}
+
 /* Elements [at, at + lanes), at most 16. */
 AH_INLINE void adam_step(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, int lanes,
                          const struct adam_form form)
 {
-    v16 grad = v_mul(load(s->g, at, lanes, form.short_grad), v_set(s->scale));
-    v16 first =
-        v_fma(v_set(adam->beta1), load(s->m, at, lanes, form.short_moments), v_mul(v_set(adam->one_minus_beta1), grad));
-    v16 second = v_fma(v_set(adam->beta2), load(s->v, at, lanes, form.short_moments),
-                       v_mul(v_mul(v_set(adam->one_minus_beta2), grad), grad));
-    v16 root = v_add(v_mul(v_sqrt(second), v_set(adam->inv_sqrt_bias2)), v_set(adam->eps));
-    v16 decayed = v_mul(load(s->p, at, lanes, form.short_master), v_set(s->decay_factor));
-    v16 updated = v_fma(v_set(-adam->step_size), v_div(first, root), decayed);
-    moments_store(s, adam, at, first, second, lanes, form);
-    master_store(s, adam, at, updated, lanes, form);
-    if (form.half)
-        v_store_most_bf16(s->half + at, updated, lanes);
+    struct adam_values x = {load(s->p, at, lanes, form.short_master), load(s->m, at, lanes, form.short_moments),
+                            load(s->v, at, lanes, form.short_moments)};
+    x = adam_update(s, adam, load(s->g, at, lanes, form.short_grad), x);
+    moments_store(s, adam, at, x.first, x.second, lanes, form);
+    param_store(s, adam, at, x.param, lanes, form);
 }
 
 AH_INLINE int64_t bytes_of(const bool bf16)
@@ -129,15 +148,21 @@ ADAM_OF(adam_bf16_half_short, true, true, true, false)
 ADAM_OF(adam_of_short, true, false, false, true)
 ADAM_OF(adam_of_short_short, true, false, true, true)
 
+#include "dev/host/kernels_code8.h"
+
 static void adam(const struct ah_adam_piece *piece)
 {
-    static void (*const table[2][2][2])(const struct ah_adam_piece *piece) = {
+    static void (*const table[3][2][2])(const struct ah_adam_piece *piece) = {
         {{adam_f32, adam_f32_half}, {adam_bf16, adam_bf16_half}},
-        {{adam_f32_short, adam_f32_half_short}, {adam_bf16_short, adam_bf16_half_short}}};
+        {{adam_f32_short, adam_f32_half_short}, {adam_bf16_short, adam_bf16_half_short}},
+        {{adam_f32_code8, adam_f32_half_code8}, {adam_bf16_code8, adam_bf16_half_code8}}};
+    static void (*const of_short[3])(const struct ah_adam_piece *piece) = {adam_of_short, adam_of_short_short,
+                                                                           adam_of_short_code8};
+    int moments = piece->moment_dtype == AH_U8 ? 2 : piece->moment_dtype == AH_BF16;
     if (piece->master_dtype == AH_BF16)
-        (piece->moment_dtype == AH_BF16 ? adam_of_short_short : adam_of_short)(piece);
+        of_short[moments](piece);
     else
-        table[piece->moment_dtype == AH_BF16][piece->grad_dtype == AH_BF16][piece->half != NULL](piece);
+        table[moments][piece->grad_dtype == AH_BF16][piece->half != NULL](piece);
 }
 
 /* ---- sum of squares ---------------------------------------------------------------------------------------------- */

@@ -213,8 +213,9 @@ static int cast_check(struct ah_regions *regions, enum side side, const struct a
 
 static int adam_check(struct ah_regions *regions, enum side side, const struct ah_task *task)
 {
-    int64_t count = task->as.adam.count, state_bytes = count * ah__dtype_bytes(task->as.adam.master_dtype);
-    int64_t moment_bytes = count * ah__dtype_bytes(task->as.adam.moment_dtype);
+    int64_t count = task->as.adam.count, state_bytes = ah__state_bytes(task->as.adam.master_dtype, count);
+    int64_t moment_bytes = ah__state_bytes(task->as.adam.moment_dtype, count);
+    bool coded = task->as.adam.moment_dtype == AH_U8;
     if (task->as.adam.decayed < 0 || task->as.adam.decayed > count)
         return ah__fail(AH_EINTERNAL, "adam: %lld of %lld elements decayed", (long long)task->as.adam.decayed,
                         (long long)count);
@@ -222,7 +223,11 @@ static int adam_check(struct ah_regions *regions, enum side side, const struct a
     AH_TRY(dtype_check("adam p", task->as.adam.master_dtype));
     if (task->as.adam.master_dtype == AH_BF16 && (task->as.adam.grad_dtype != AH_BF16 || task->as.adam.half))
         return ah__fail(AH_EINTERNAL, "adam: masters in BF16 take a gradient in BF16 and no copy");
-    AH_TRY(dtype_check("adam m", task->as.adam.moment_dtype));
+    if (!coded)
+        AH_TRY(dtype_check("adam m", task->as.adam.moment_dtype));
+    else if (count % AH_CODE8_GROUP || task->as.adam.decayed % AH_CODE8_GROUP)
+        return ah__fail(AH_EINTERNAL, "adam: %lld elements, %lld of them decayed, expected groups of %d",
+                        (long long)count, (long long)task->as.adam.decayed, AH_CODE8_GROUP);
     AH_TRY(span_check(regions, side, task->as.adam.p, state_bytes, "adam p", -1));
     AH_TRY(span_check(regions, side, task->as.adam.m, moment_bytes, "adam m", -1));
     AH_TRY(span_check(regions, side, task->as.adam.v, moment_bytes, "adam v", -1));

@@ -92,9 +92,20 @@ static void fill(const struct rig *rig, uint64_t seed, bool odd)
 struct adam_case {
     int64_t count, decayed;
     int skew; /* elements by which everything is off a vector's alignment */
-    bool bf16, half, apart, odd, short_moments, short_master;
-    float scale; /* 0: none is given */
+    bool bf16, half, apart, odd, short_moments, short_master, coded; /* coded: whole groups, nothing off alignment */
+    float scale;                                                     /* 0: none is given */
 };
+
+/* Any codes; scales of all sizes, now and then none. */
+static void codes_fill(uint8_t *groups, int64_t count, uint64_t seed)
+{
+    for (int64_t i = 0; i < ah__state_bytes(AH_U8, count); i++)
+        groups[i] = (uint8_t)ah__random_bits(seed, (uint64_t)i);
+    for (int64_t i = 0; i < count / AH_CODE8_GROUP; i++) {
+        float scale = i % 5 == 4 ? 0 : (float)pow(10, -6 * ah__random_uniform(seed, (uint64_t)i));
+        memcpy(groups + i * AH_CODE8_BYTES + AH_CODE8_GROUP, &scale, sizeof scale);
+    }
+}
 
 /* Laid out one after the other: p, m, v, their new places, the gradient, the half copy, the scale. */
 static void adam_check(const struct rig *rig, const struct adam_case *c, uint64_t seed)
@@ -107,6 +118,8 @@ static void adam_check(const struct rig *rig, const struct adam_case *c, uint64_
     uint16_t *halves = (uint16_t *)(void *)(at + ROOM);
     for (int i = 0; i < 4 * ROOM && c->short_moments; i++)
         halves[i] = 0x3000 + (uint16_t)ah__random_bits(seed, (uint64_t)i) % 0x1000;
+    for (int which = 1; which < 3 && c->coded; which++)
+        codes_fill((uint8_t *)(void *)(at + which * ROOM), c->count, seed + (uint64_t)which);
     task.as.adam.p = at;
     task.as.adam.m = at + ROOM;
     task.as.adam.v = at + 2 * ROOM;
@@ -123,7 +136,7 @@ static void adam_check(const struct rig *rig, const struct adam_case *c, uint64_
     task.as.adam.adam = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, .9999F, 1e-3F, 1.7F, 99};
     task.as.adam.first = 12345;
     task.as.adam.master_dtype = c->short_master ? AH_BF16 : AH_F32;
-    task.as.adam.moment_dtype = c->short_moments ? AH_BF16 : AH_F32;
+    task.as.adam.moment_dtype = c->coded ? AH_U8 : c->short_moments ? AH_BF16 : AH_F32;
     if (c->scale != 0) {
         rig->host[6 * ROOM] = c->scale;
         task.as.adam.scale = rig->host + 6 * ROOM;
@@ -169,6 +182,12 @@ static void adam_is_the_hosts(void **state)
         {.count = 5001, .decayed = 999, .bf16 = true, .short_moments = true, .short_master = true, .scale = .5F},
         {.count = 4098, .skew = 3, .bf16 = true, .short_master = true, .apart = true},
         {.count = 4099, .bf16 = true, .short_moments = true, .short_master = true, .scale = NAN},
+        {.count = 256, .coded = true},
+        {.count = 5120, .decayed = 1024, .coded = true, .scale = .5F},
+        {.count = 5120, .decayed = 1024, .coded = true, .odd = true, .half = true},
+        {.count = 69888, .decayed = 65792, .bf16 = true, .half = true, .coded = true, .apart = true},
+        {.count = 4352, .bf16 = true, .coded = true, .short_master = true, .scale = .5F},
+        {.count = 4352, .bf16 = true, .half = true, .coded = true, .scale = NAN},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++)
         adam_check(&rig, &cases[i], 1000 + i);

@@ -1,0 +1,322 @@
+/* The optimizer step. The same bits as dev/host's. */
+#include "dev/cuda/kernels.h"
+#include "dev/cuda/task.cuh"
+#include "dev/draw.h"
+
+enum { VECTOR = 4 };
+
+/* Four elements at once: 16 bytes of floats, 8 of bfloat16. */
+template <typename T> struct four;
+template <> struct four<float> {
+    typedef float4 type;
+};
+template <> struct four<unsigned short> {
+    typedef ushort4 type;
+};
+
+/* ---- Adam: bound by memory, 14 to 32 bytes an element; each thread has four loads of 8 or 16 bytes in flight ----- */
+
+struct update {
+    const void *p, *m, *v;
+    void *to_p, *to_m, *to_v;
+    const void *g;
+    unsigned short *half;
+    int64_t count, decayed;
+    uint32_t first;
+    struct ah_adam adam;
+    const float *scale;
+};
+
+struct states {
+    float p, m, v;
+};
+
+/* The operations of dev.h, each rounded once. */
+static __device__ inline void adam_step(struct states *s, float given, const struct ah_adam *a, float scale,
+                                        float decay)
+{
+    float g = __fmul_rn(given, scale);
+    s->m = __fmaf_rn(a->beta1, s->m, __fmul_rn(a->one_minus_beta1, g));
+    s->v = __fmaf_rn(a->beta2, s->v, __fmul_rn(__fmul_rn(a->one_minus_beta2, g), g));
+    float root = __fadd_rn(__fmul_rn(__fsqrt_rn(s->v), a->inv_sqrt_bias2), a->eps);
+    s->p = __fmaf_rn(-a->step_size, __fdiv_rn(s->m, root), __fmul_rn(s->p, decay));
+}
+
+/* What is stored of a state; `random16` rounds it where it is BF16. */
+template <typename T> static __device__ inline T state_of(float x, uint32_t random16);
+template <> __device__ inline float state_of<float>(float x, uint32_t)
+{
+    return x;
+}
+template <> __device__ inline unsigned short state_of<unsigned short>(float x, uint32_t random16)
+{
+    return ah__bf16_drawn(__float_as_uint(x), random16);
+}
+
+/* The dtypes of gradient, master and moments. */
+template <typename G, typename P, typename M> struct form {
+    typedef G gradient;
+    typedef P master;
+    typedef M moment;
+};
+
+/* A scale that is not a number: the step is skipped, states stay as they are, also where they go elsewhere. */
+template <typename F> static __device__ inline void adam_element(const struct update &u, int64_t i, float scale)
+{
+    typedef typename F::gradient G;
+    typedef typename F::master P;
+    typedef typename F::moment M;
+    const P *p = static_cast<const P *>(u.p);
+    const M *m = static_cast<const M *>(u.m), *v = static_cast<const M *>(u.v);
+    struct states s = {value_of(p[i]), value_of(m[i]), value_of(v[i])};
+    bool skipped = scale != scale;
+    uint32_t number = u.first + static_cast<uint32_t>(i), drawn = ah__draw(u.adam.draw, number);
+    if (!skipped)
+        adam_step(&s, value_of(static_cast<const G *>(u.g)[i]), &u.adam, scale,
+                  i < u.decayed ? u.adam.decay_factor : 1.0F);
+    if (!skipped || u.to_p != u.p) {
+        static_cast<P *>(u.to_p)[i] = skipped ? p[i] : state_of<P>(s.p, ah__draw(~u.adam.draw, number) & 0xffff);
+        static_cast<M *>(u.to_m)[i] = skipped ? m[i] : state_of<M>(s.m, drawn & 0xffff);
+        static_cast<M *>(u.to_v)[i] = skipped ? v[i] : state_of<M>(s.v, drawn >> 16);
+    }
+    if (u.half)
+        u.half[i] = narrowed(s.p);
+}
+
+template <typename F> static __global__ void __launch_bounds__(THREADS) adam_plain(struct update u)
+{
+    int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+    float scale = u.scale ? *u.scale : 1.0F;
+    if (i < u.count)
+        adam_element<F>(u, i, scale);
+}
+
+template <typename T> static __device__ inline typename four<T>::type four_at(const void *from, int64_t i)
+{
+    return *reinterpret_cast<const typename four<T>::type *>(static_cast<const T *>(from) + i);
+}
+
+template <typename T> static __device__ inline void four_put(void *to, int64_t i, T x, T y, T z, T w)
+{
+    const typename four<T>::type all = {x, y, z, w};
+    *reinterpret_cast<typename four<T>::type *>(static_cast<T *>(to) + i) = all;
+}
+
+template <typename F> static __device__ inline void adam_four(const struct update &u, int64_t i, float scale)
+{
+    typedef typename F::gradient G;
+    typedef typename F::master P;
+    typedef typename F::moment M;
+    const auto p = four_at<P>(u.p, i);
+    const auto m = four_at<M>(u.m, i), v = four_at<M>(u.v, i);
+    const auto g = four_at<G>(u.g, i);
+    struct states s[VECTOR] = {{value_of(p.x), value_of(m.x), value_of(v.x)},
+                               {value_of(p.y), value_of(m.y), value_of(v.y)},
+                               {value_of(p.z), value_of(m.z), value_of(v.z)},
+                               {value_of(p.w), value_of(m.w), value_of(v.w)}};
+    const float given[VECTOR] = {value_of(g.x), value_of(g.y), value_of(g.z), value_of(g.w)};
+    P updated[VECTOR];
+    M first[VECTOR], second[VECTOR];
+    for (int j = 0; j < VECTOR; j++) {
+        adam_step(&s[j], given[j], &u.adam, scale, i + j < u.decayed ? u.adam.decay_factor : 1.0F);
+        uint32_t number = u.first + static_cast<uint32_t>(i + j), drawn = ah__draw(u.adam.draw, number);
+        updated[j] = state_of<P>(s[j].p, ah__draw(~u.adam.draw, number) & 0xffff);
+        first[j] = state_of<M>(s[j].m, drawn & 0xffff);
+        second[j] = state_of<M>(s[j].v, drawn >> 16);
+    }
+    four_put<P>(u.to_p, i, updated[0], updated[1], updated[2], updated[3]);
+    four_put<M>(u.to_m, i, first[0], first[1], first[2], first[3]);
+    four_put<M>(u.to_v, i, second[0], second[1], second[2], second[3]);
+    if (u.half)
+        four_put<unsigned short>(u.half, i, narrowed(s[0].p), narrowed(s[1].p), narrowed(s[2].p), narrowed(s[3].p));
+}
+
+template <typename F> static __global__ void __launch_bounds__(THREADS) adam_vector(struct update u)
+{
+    int64_t i = (static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x) * VECTOR;
+    float scale = u.scale ? *u.scale : 1.0F;
+    if (i + VECTOR <= u.count && scale == scale)
+        adam_four<F>(u, i, scale);
+    else
+        for (int64_t end = i + VECTOR < u.count ? i + VECTOR : u.count; i < end; i++)
+            adam_element<F>(u, i, scale);
+}
+
+/* Tiles of a group may begin at any element. */
+template <typename F> static cudaError_t adam_launch(cudaStream_t stream, const struct update &u)
+{
+    const size_t master = VECTOR * sizeof(typename F::master), moment = VECTOR * sizeof(typename F::moment);
+    bool aligned = is_aligned(u.p, master) && is_aligned(u.m, moment) && is_aligned(u.v, moment) &&
+                   is_aligned(u.to_p, master) && is_aligned(u.to_m, moment) && is_aligned(u.to_v, moment) &&
+                   is_aligned(u.half, VECTOR * sizeof *u.half) &&
+                   is_aligned(u.g, VECTOR * sizeof(typename F::gradient));
+    if (aligned)
+        return launch(adam_vector<F>, blocks_of(u.count, THREADS * VECTOR), THREADS, 0, stream, u);
+    return launch(adam_plain<F>, blocks_of(u.count, THREADS), THREADS, 0, stream, u);
+}
+
+/* ---- moments in 8 bits: a warp has a group, each lane every 32nd element, 8 of them ------------------------------ */
+
+enum { WARP = 32, GROUPS = THREADS / WARP, EACH = AH_CODE8_GROUP / WARP };
+
+static __device__ const struct ah_code8 code8_signed = AH_CODE8_SIGNED, code8_unsigned = AH_CODE8_UNSIGNED;
+static __device__ const float code8_decades[AH_CODE8_LEVELS] = AH_CODE8_DECADES;
+
+/* Where all lanes find an entry at once. */
+struct code8_tables {
+    struct ah_code8 of_first, of_second;
+    float decades[AH_CODE8_LEVELS];
+};
+
+static __device__ inline void code8_tables_fill(struct code8_tables *tables)
+{
+    if (threadIdx.x == 0) {
+        tables->of_first = code8_signed;
+        tables->of_second = code8_unsigned;
+    }
+    if (threadIdx.x < AH_CODE8_LEVELS)
+        tables->decades[threadIdx.x] = code8_decades[threadIdx.x];
+    __syncthreads();
+}
+
+static __device__ inline void code8_load(float *values, const uint8_t *group, const struct ah_code8 *table,
+                                         const float *decades, int lane)
+{
+    float scale = *reinterpret_cast<const float *>(group + AH_CODE8_GROUP);
+    for (int j = 0; j < EACH; j++)
+        values[j] = __fmul_rn(ah__code8_value(group[j * WARP + lane], table, decades), scale);
+}
+
+/* All lanes have read the group when the first of them writes. */
+static __device__ inline void code8_store(uint8_t *group, const float *values, const struct ah_code8 *table, int lane)
+{
+    uint32_t most = 0;
+    for (int j = 0; j < EACH; j++) {
+        uint32_t magnitude = __float_as_uint(values[j]) & 0x7FFFFFFFU;
+        most = most > magnitude ? most : magnitude;
+    }
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        uint32_t other = __shfl_xor_sync(0xFFFFFFFFU, most, step);
+        most = most > other ? most : other;
+    }
+    uint32_t scale = ah__code8_scale(most);
+    bool usable = ah__code8_usable(scale);
+    float inverse = usable ? __fdiv_rn(1.0F, __uint_as_float(scale)) : 0.0F;
+    for (int j = 0; j < EACH; j++)
+        group[j * WARP + lane] = ah__code8_of(usable ? __fmul_rn(values[j], inverse) : 0.0F, table);
+    if (lane == 0)
+        *reinterpret_cast<uint32_t *>(group + AH_CODE8_GROUP) = scale;
+}
+
+static __device__ inline void code8_copy(uint8_t *to, const uint8_t *from, int lane)
+{
+    for (int j = lane; j < AH_CODE8_BYTES && to != from; j += WARP)
+        to[j] = from[j];
+}
+
+/* The group of elements from i on, in a step that is not skipped. */
+template <typename G, typename P>
+static __device__ inline void code8_group(const struct update &u, const struct code8_tables *tables, int64_t i,
+                                          float scale, int lane)
+{
+    int64_t at = i / AH_CODE8_GROUP * AH_CODE8_BYTES;
+    float first[EACH], second[EACH], given[EACH];
+    P param[EACH]; /* all loads are in flight before anything is stored */
+    for (int j = 0; j < EACH; j++) {
+        param[j] = static_cast<const P *>(u.p)[i + j * WARP + lane];
+        given[j] = value_of(static_cast<const G *>(u.g)[i + j * WARP + lane]);
+    }
+    code8_load(first, static_cast<const uint8_t *>(u.m) + at, &tables->of_first, tables->decades, lane);
+    code8_load(second, static_cast<const uint8_t *>(u.v) + at, &tables->of_second, tables->decades, lane);
+    for (int j = 0; j < EACH; j++) {
+        int64_t k = i + j * WARP + lane;
+        struct states s = {value_of(param[j]), first[j], second[j]};
+        adam_step(&s, given[j], &u.adam, scale, i < u.decayed ? u.adam.decay_factor : 1.0F);
+        first[j] = s.m;
+        second[j] = s.v;
+        uint32_t drawn = ah__draw(~u.adam.draw, u.first + static_cast<uint32_t>(k));
+        static_cast<P *>(u.to_p)[k] = state_of<P>(s.p, drawn & 0xffff);
+        if (u.half)
+            u.half[k] = narrowed(s.p);
+    }
+    code8_store(static_cast<uint8_t *>(u.to_m) + at, first, &tables->of_first, lane);
+    code8_store(static_cast<uint8_t *>(u.to_v) + at, second, &tables->of_second, lane);
+}
+
+/* The same where it is skipped: states stay as they are, also where they go elsewhere. */
+template <typename P> static __device__ inline void code8_skip(const struct update &u, int64_t i, int lane)
+{
+    int64_t at = i / AH_CODE8_GROUP * AH_CODE8_BYTES;
+    for (int64_t k = i + lane; k < i + AH_CODE8_GROUP; k += WARP) {
+        P p = static_cast<const P *>(u.p)[k];
+        static_cast<P *>(u.to_p)[k] = p;
+        if (u.half)
+            u.half[k] = narrowed(value_of(p));
+    }
+    code8_copy(static_cast<uint8_t *>(u.to_m) + at, static_cast<const uint8_t *>(u.m) + at, lane);
+    code8_copy(static_cast<uint8_t *>(u.to_v) + at, static_cast<const uint8_t *>(u.v) + at, lane);
+}
+
+template <typename G, typename P> static __global__ void __launch_bounds__(THREADS) adam_code8(struct update u)
+{
+    __shared__ struct code8_tables tables;
+    int lane = threadIdx.x % WARP;
+    int64_t i = (static_cast<int64_t>(blockIdx.x) * GROUPS + threadIdx.x / WARP) * AH_CODE8_GROUP;
+    float scale = u.scale ? *u.scale : 1.0F;
+    code8_tables_fill(&tables);
+    if (i >= u.count)
+        return;
+    if (scale == scale)
+        code8_group<G, P>(u, &tables, i, scale, lane);
+    else
+        code8_skip<P>(u, i, lane);
+}
+
+static cudaError_t code8_launch(cudaStream_t stream, const struct update &u, const struct ah_task *task)
+{
+    unsigned blocks = blocks_of(u.count / AH_CODE8_GROUP, GROUPS);
+    if (task->as.adam.master_dtype == AH_BF16)
+        return launch(adam_code8<unsigned short, unsigned short>, blocks, THREADS, 0, stream, u);
+    return task->as.adam.grad_dtype == AH_BF16
+               ? launch(adam_code8<unsigned short, float>, blocks, THREADS, 0, stream, u)
+               : launch(adam_code8<float, float>, blocks, THREADS, 0, stream, u);
+}
+
+/* ---- the one or the other ---------------------------------------------------------------------------------------- */
+
+template <typename M>
+static cudaError_t adam_of(cudaStream_t stream, const struct update &u, const struct ah_task *task)
+{
+    if (task->as.adam.master_dtype == AH_BF16) /* whose gradient is BF16, too */
+        return adam_launch<form<unsigned short, unsigned short, M>>(stream, u);
+    return task->as.adam.grad_dtype == AH_BF16 ? adam_launch<form<unsigned short, float, M>>(stream, u)
+                                               : adam_launch<form<float, float, M>>(stream, u);
+}
+
+cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task)
+{
+    const auto &t = task->as.adam;
+    struct update u = {t.p,
+                       t.m,
+                       t.v,
+                       t.p,
+                       t.m,
+                       t.v,
+                       t.g,
+                       static_cast<unsigned short *>(t.half),
+                       t.count,
+                       t.decayed,
+                       static_cast<uint32_t>(t.first),
+                       t.adam,
+                       t.scale};
+    if (t.to_p) {
+        u.to_p = t.to_p;
+        u.to_m = t.to_m;
+        u.to_v = t.to_v;
+    }
+    if (t.count == 0)
+        return cudaSuccess;
+    if (t.moment_dtype == AH_U8)
+        return code8_launch(stream, u, task);
+    return t.moment_dtype == AH_BF16 ? adam_of<unsigned short>(stream, u, task) : adam_of<float>(stream, u, task);
+}

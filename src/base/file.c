@@ -33,6 +33,11 @@ static int open_status(int cause)
 static int fail_open(const char *path, const char *what)
 {
     int cause = errno;
+    char to[256];
+    ssize_t length = cause == ENOENT ? readlink(path, to, sizeof to) : -1;
+    if (length > 0)
+        return ah__fail(AH_EINPUT, "%s: found a link to '%.*s', which is not there, expected what it leads to", path,
+                        (int)length, to);
     return ah__fail(open_status(cause), "%s: cannot %s: %s", path, what, strerror(cause));
 }
 

@@ -220,7 +220,7 @@ static int example_add(struct loader *loader, const struct sequence *sequence)
     struct ah_corpus *corpus = loader->corpus;
     int64_t most = loader->most + 1, length = sequence->count < most ? sequence->count : most, first = corpus->count;
     if (!is_learned(sequence, length)) {
-        corpus->left_out++;
+        *(is_learned(sequence, sequence->count) ? &corpus->left_out : &corpus->unlearned) += 1;
         return AH_OK;
     }
     corpus->cut += sequence->count > most;
@@ -289,7 +289,7 @@ static int pieces_add(struct loader *loader, const struct ah_chat_masked *masked
     struct ah_corpus *corpus = loader->corpus;
     corpus->turns += (int64_t)masked->turns;
     corpus->apart += (int64_t)masked->apart;
-    corpus->left_out += masked->count == 0;
+    corpus->unlearned += masked->count == 0;
     for (size_t i = 0; i < masked->count; i++) {
         struct sequence sequence = {0};
         int status = piece_read(&sequence, loader, &masked->pieces[i]);

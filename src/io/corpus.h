@@ -34,6 +34,7 @@ struct ah_corpus {
     int64_t documents;        /* read, those left out too */
     int64_t cut;              /* examples that were longer than seq + 1 */
     int64_t left_out;         /* examples of which nothing that is learned had room */
+    int64_t unlearned;        /* and examples of which nothing is learned, whatever room there is */
     bool templated;           /* a chat template was used */
     int64_t turns, apart;     /* of assistants that are learned, and those of them that are an example of their own */
     int64_t bytes;            /* of the files */

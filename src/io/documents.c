@@ -43,9 +43,19 @@ static const struct {
      "lines=True)\" FILE.arrow FILE.jsonl converts it"},
     {"version https://git-lfs.github.com/spec/v1", "a Git LFS pointer, not the file itself",
      ": 'git lfs pull' in its folder fetches it"},
+    {"GGUF", "a model in GGUF", ": a model is what --model takes"},
+    {"\x93NUMPY", "an array of NumPy", ""},
+    {"SQLite format 3", "a database of SQLite", ""},
     {"\xff\xfe", "text in UTF-16", ": iconv -f utf-16 -t utf-8 converts it"},
     {"\xfe\xff", "text in UTF-16", ": iconv -f utf-16 -t utf-8 converts it"},
 };
+
+/* The length of a header, 64 bits, and the header, an object. */
+static bool is_safetensors(const void *start, size_t length)
+{
+    const unsigned char *bytes = start;
+    return length > 8 && bytes[8] == '{' && memcmp(bytes + 4, "\0\0\0\0", 4) == 0;
+}
 
 int ah__documents_check_text(const char *path, const void *start, size_t length, const char *expected)
 {
@@ -53,6 +63,11 @@ int ah__documents_check_text(const char *path, const void *start, size_t length,
     for (size_t i = 0; i < AH_LENGTH(known); i++)
         if (length >= strlen(known[i].start) && memcmp(start, known[i].start, strlen(known[i].start)) == 0)
             return ah__fail(AH_EINPUT, "%s: found %s, expected %s%s", path, known[i].what, expected, known[i].advice);
+    if (is_safetensors(start, length))
+        return ah__fail(AH_EINPUT,
+                        "%s: found weights (safetensors), expected %s: the folder of a model is what --model "
+                        "takes",
+                        path, expected);
     const unsigned char *zero = looked_at ? memchr(start, 0, looked_at) : NULL;
     if (!zero)
         return AH_OK;

@@ -8,7 +8,7 @@
 #include "base/json_python.h"
 #include "io/alpaca.h"
 
-enum { KEYS_MOST = 6, LISTED_BYTES = 120, LABEL_IGNORED = -100 };
+enum { KEYS_MOST = 6, LISTED_BYTES = 120, FOUND_BYTES = 48, LABEL_IGNORED = -100 };
 
 const char *const ah__data_format_words[AH_DATA_FORMAT_COUNT] = {
 #define FORMAT_WORD(id, word) word,
@@ -88,24 +88,44 @@ static cJSON *member(const struct record *record, const char *key)
     return cJSON_GetObjectItemCaseSensitive(record->json.node, key);
 }
 
+/* What stands where something else was expected, in few bytes; null: nothing does. */
+static const char *found_print(char text[FOUND_BYTES], const cJSON *value)
+{
+    if (!value)
+        return "nothing";
+    if (cJSON_IsString(value))
+        snprintf(text, FOUND_BYTES, "'%.40s'", value->valuestring);
+    else
+        snprintf(text, FOUND_BYTES, "%.40s",
+                 cJSON_IsArray(value)    ? "a list"
+                 : cJSON_IsObject(value) ? "an object"
+                 : cJSON_IsNull(value)   ? "null"
+                 : cJSON_IsBool(value)   ? (cJSON_IsTrue(value) ? "true" : "false")
+                 : value->valuestring    ? value->valuestring
+                                         : "a number");
+    return text;
+}
+
 static int list_get(cJSON **out, const struct record *record, const char *key)
 {
     *out = member(record, key);
+    char text[FOUND_BYTES];
     if (!cJSON_IsArray(*out) || !(*out)->child)
         return ah__fail(AH_EINPUT, "%s: key '%s': found %s, expected a list", record->json.path, key,
-                        cJSON_IsArray(*out)    ? "an empty list"
-                        : cJSON_IsObject(*out) ? "an object"
-                        : *out                 ? "one value"
-                                               : "nothing");
+                        cJSON_IsArray(*out) ? "an empty list" : found_print(text, *out));
     return AH_OK;
 }
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-static int message_fail(const struct record *record, const char *key, int index, const char *part, const char *expected)
+/* A part of list[index], or, where it has no name, the whole. */
+static int message_fail(const struct record *record, const char *key, int index, const cJSON *item, const char *part,
+                        const char *expected)
 {
-    return ah__fail(AH_EINPUT, "%s: key '%s[%d]%s%s': found none, expected %s", record->json.path, key, index,
-                    *part ? "." : "", part, expected);
+    char text[FOUND_BYTES];
+    const cJSON *found = *part ? cJSON_GetObjectItemCaseSensitive(item, part) : item;
+    return ah__fail(AH_EINPUT, "%s: key '%s[%d]%s%s': found %s, expected %s", record->json.path, key, index,
+                    *part ? "." : "", part, found_print(text, found), expected);
 }
 
 /* Role and content; what else stands in a message is the template's. */
@@ -114,13 +134,13 @@ static int messages_check(const struct record *record, const char *key, const cJ
     int index = 0;
     for (const cJSON *item = list->child; item; item = item->next, index++) {
         if (!cJSON_IsObject(item))
-            return message_fail(record, key, index, "", "a message, with role and content");
+            return message_fail(record, key, index, item, "", "a message, with role and content");
         if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "role")))
-            return message_fail(record, key, index, "role", "a string");
+            return message_fail(record, key, index, item, "role", "a string");
         const cJSON *content = cJSON_GetObjectItemCaseSensitive(item, "content");
         bool calls = cJSON_GetObjectItemCaseSensitive(item, "tool_calls") != NULL;
         if (!cJSON_IsString(content) && !cJSON_IsArray(content) && !calls)
-            return message_fail(record, key, index, "content", "a string or a list of parts");
+            return message_fail(record, key, index, item, "content", "a string or a list of parts");
     }
     return AH_OK;
 }
@@ -193,9 +213,9 @@ static int turn_add(struct record *record, const cJSON *item, int index)
     const cJSON *from = cJSON_GetObjectItemCaseSensitive(item, "from");
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "value");
     if (!cJSON_IsString(from))
-        return message_fail(record, "conversations", index, "from", "a string, like human or gpt");
+        return message_fail(record, "conversations", index, item, "from", "a string, like human or gpt");
     if (!cJSON_IsString(value))
-        return message_fail(record, "conversations", index, "value", "a string");
+        return message_fail(record, "conversations", index, item, "value", "a string");
     const char *role = role_of(from->valuestring);
     if (!role)
         return ah__fail(AH_EINPUT,
@@ -440,8 +460,9 @@ struct found {
 static void key_note(struct found *found, const char *key, size_t length, bool null)
 {
     size_t used = strlen(found->keys);
-    if (used + length + 8 < sizeof found->keys)
-        snprintf(found->keys + used, sizeof found->keys - used, "%s%.*s", used ? ", " : "", (int)length, key);
+    if (used + length + 16 < sizeof found->keys)
+        snprintf(found->keys + used, sizeof found->keys - used, "%s%.*s%s", used ? ", " : "", (int)length, key,
+                 null ? " (null)" : "");
     else if (used + 5 < sizeof found->keys && (used < 3 || strcmp(found->keys + used - 3, "...") != 0))
         snprintf(found->keys + used, sizeof found->keys - used, ", ...");
     for (size_t i = 0; i < AH_LENGTH(forms); i++) {

@@ -1,9 +1,11 @@
 #include "io/model_path.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -52,6 +54,88 @@ static int weights_file(const char *path)
                              path);
 }
 
+/* ---- folders ----------------------------------------------------------------------------------------------------- */
+
+/* "models--OWNER--NAME" in the path of a cache, as OWNER/NAME; false: there is none. */
+static bool cached_name(char *out, size_t size, const char *path)
+{
+    const char *name = strstr(path, "/models--");
+    if (!name)
+        return false;
+    name += strlen("/models--");
+    const char *dashes = strstr(name, "--");
+    size_t length = strcspn(name, "/");
+    if (!dashes || dashes >= name + length)
+        return false;
+    snprintf(out, size, "%.*s/%.*s", (int)(dashes - name), name, (int)(name + length - dashes - 2), dashes + 2);
+    return true;
+}
+
+static int dangling(const char *path)
+{
+    char to[256], name[160];
+    ssize_t length = readlink(path, to, sizeof to);
+    const char *lead = cached_name(name, sizeof name, path) ? "'hf download " : "fetch or copy it again";
+    bool cached = *lead == '\'';
+    return ah__fail(AH_EINPUT,
+                    "%s: found a link to '%.*s', which is not there, expected the file that it leads to: %s%s%s", path,
+                    length > 0 ? (int)length : 0, to, lead, cached ? name : "", cached ? "' fetches it again" : "");
+}
+
+/* Files that matter: what else is missing in a cache was never asked for. */
+static bool is_wanted(const char *name)
+{
+    static const char *const ends[] = {".json", ".safetensors", ".model", ".jinja", ".txt"};
+    for (size_t i = 0; i < AH_LENGTH(ends); i++)
+        if (ends_with(name, ends[i]))
+            return true;
+    return false;
+}
+
+static int links_check(const char *folder)
+{
+    DIR *list = opendir(folder);
+    int status = AH_OK;
+    for (struct dirent *entry; list && status == AH_OK && (entry = readdir(list));) {
+        struct stat link, found;
+        char *path;
+        if (!is_wanted(entry->d_name))
+            continue;
+        status = ah__sprintf(&path, "%s/%s", folder, entry->d_name);
+        if (status != AH_OK)
+            break;
+        if (lstat(path, &link) == 0 && S_ISLNK(link.st_mode) && stat(path, &found) != 0 && errno == ENOENT)
+            status = dangling(path);
+        ah__free(path);
+    }
+    if (list)
+        closedir(list);
+    return status;
+}
+
+/* Folders of models in another form. */
+static int form_check(const char *folder)
+{
+    static const struct {
+        const char *name, *what;
+    } forms[] = {
+        {"config.json", NULL},
+        {"params.json", "a model as its makers published it, expected it in Hugging Face's form, with config.json: its "
+                        "page on the hub has that, too, or a script that converts it"},
+        {"model_index.json", "a pipeline of diffusers, expected a language model with config.json"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(forms); i++) {
+        char *path;
+        AH_TRY(ah__sprintf(&path, "%s/%s", folder, forms[i].name));
+        bool there = ah__path_exists(path);
+        int status = there && forms[i].what ? ah__fail(AH_EINPUT, "%s: found %s", path, forms[i].what) : AH_OK;
+        ah__free(path);
+        if (there)
+            return status;
+    }
+    return AH_OK;
+}
+
 static int pointer_check(const char *folder, const char *name)
 {
     static const char head[] = "version https://git-lfs.github.com/spec/v1";
@@ -70,17 +154,32 @@ static int pointer_check(const char *folder, const char *name)
     return status;
 }
 
+static int folder_check(const char *folder)
+{
+    static const char *const files[] = {"config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json"};
+    for (size_t i = 0; i < AH_LENGTH(files); i++)
+        AH_TRY(pointer_check(folder, files[i]));
+    AH_TRY(links_check(folder));
+    return form_check(folder);
+}
+
+/* The name of a model in the hub's address. */
+static const char *without_address(const char *path)
+{
+    static const char address[] = "https://huggingface.co/";
+    return strncmp(path, address, strlen(address)) == 0 ? path + strlen(address) : path;
+}
+
 int ah__model_path_check(const char *path)
 {
     static const char *const weights[] = {".safetensors", ".bin", ".pt", ".pth", ".ckpt"};
-    static const char *const files[] = {"config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json"};
     struct stat found;
     if (stat(path, &found) != 0)
-        return errno == ENOENT && is_hub_name(path) ? hub_name(path) : AH_OK;
+        return errno == ENOENT && is_hub_name(without_address(path)) ? hub_name(without_address(path)) : AH_OK;
+    if (S_ISDIR(found.st_mode))
+        return folder_check(path);
     for (size_t i = 0; i < AH_LENGTH(weights) && S_ISREG(found.st_mode); i++)
         if (ends_with(path, weights[i]))
             return weights_file(path);
-    for (size_t i = 0; i < AH_LENGTH(files) && S_ISDIR(found.st_mode); i++)
-        AH_TRY(pointer_check(path, files[i]));
     return AH_OK;
 }

@@ -262,7 +262,17 @@ static int value_next(bool *more, struct ah_records *records)
     return c == '{' ? value_take(records) : fail_expected(records, "an object");
 }
 
-/* A comma, or the array's end. What stands behind that is of the object around it, which is left alone. */
+/* Nothing but blanks stands behind an array that is the whole text. */
+static int end_check(struct ah_records *records)
+{
+    char c;
+    if (records->enclosed)
+        return AH_OK;
+    AH_TRY(next_character(&c, records));
+    return c ? fail_expected(records, "nothing behind the array") : AH_OK;
+}
+
+/* A comma, or the array's end. */
 static int separator_take(bool *more, struct ah_records *records)
 {
     char c;
@@ -274,7 +284,7 @@ static int separator_take(bool *more, struct ah_records *records)
         return fail_expected(records, "',' or ']' behind a record of an array");
     give(records, 1);
     records->ended = !*more;
-    return AH_OK;
+    return *more ? AH_OK : end_check(records);
 }
 
 static int element_next(bool *more, struct ah_records *records)
@@ -333,8 +343,10 @@ static int line_next(bool *more, struct ah_records *records)
 
 static int start_skip(struct ah_records *records)
 {
+    size_t length;
     if (records->reader->length < records->start)
         AH_TRY(ah__reader_want(records->reader, records->start));
+    records->enclosed = memchr(rest(records, &length), '{', records->start) != NULL;
     give(records, records->start);
     records->start = 0;
     return AH_OK;

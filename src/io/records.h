@@ -26,7 +26,8 @@ struct ah_records {
     const char *text;     /* the last one [length], valid until the next */
     size_t length;
     char where[640];
-    bool ended; /* the array was closed */
+    bool ended;    /* the array was closed */
+    bool enclosed; /* the array is a member of an object, whose rest is left alone */
 };
 
 /* What a file is whose first `length` bytes are these: by its name, .json, .jsonl, .ndjson or .jsonlines (packed too),

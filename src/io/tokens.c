@@ -120,6 +120,18 @@ static bool can_unpack(const struct ah_map *map)
     return packer && (strcmp(packer, "gzip") == 0 || strcmp(packer, "zstd") == 0);
 }
 
+/* All were left out. */
+static int no_example(const struct ah_corpus *corpus, const char *path, int64_t seq)
+{
+    if (!corpus->left_out)
+        return ah__fail(AH_EINPUT,
+                        "%s: found %lld example%s of which nothing is learned, since %s all out, expected some", path,
+                        (long long)corpus->unlearned, corpus->unlearned == 1 ? "" : "s",
+                        corpus->templated ? "the chat template leaves" : "labels leave");
+    return ah__fail(AH_EINPUT, "%s: found no example with room for what is learned of it in %lld tokens, expected one",
+                    path, (long long)seq);
+}
+
 static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, const char *path,
                           const struct ah_tokenizer *tokenizer, const struct ah_tokens_options *options)
 {
@@ -128,11 +140,13 @@ static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, 
     AH_TRY(ah__corpus_load(corpus, &path, 1, format, tokenizer, options->chat, tokens->vocab_size, options->seq));
     tokens->encoded = corpus->ids;
     info->text = true;
-    info->format = corpus->examples || corpus->left_out ? "examples" : "documents";
+    const bool examples = corpus->examples || corpus->left_out || corpus->unlearned;
+    info->format = examples ? "examples" : "documents";
     info->tokens = corpus->count;
     info->documents = corpus->documents;
     info->cut = corpus->cut;
     info->left_out = corpus->left_out;
+    info->unlearned = corpus->unlearned;
     info->templated = corpus->templated;
     info->turns = corpus->turns;
     info->apart = corpus->apart;
@@ -141,10 +155,9 @@ static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, 
                                    corpus->example_room * sizeof *corpus->examples);
     info->signature = corpus->signature;
     info->tokenizer = tokenizer->signature;
-    if (corpus->examples || !corpus->left_out)
-        return AH_OK;
-    return ah__fail(AH_EINPUT, "%s: found no example with room for what is learned of it in %lld tokens, expected one",
-                    path, (long long)options->seq);
+    if (!corpus->documents)
+        return ah__fail(AH_EINPUT, "%s: found no record, expected documents or examples", path);
+    return corpus->examples || !examples ? AH_OK : no_example(corpus, path, options->seq);
 }
 
 static bool is_folder(const char *path)

@@ -71,6 +71,9 @@ static void tell_source(const struct ah_training *training, const struct ah_mixt
                           "%s%" PRId64 " examples are left out: in %" PRId64 " tokens there is no room for "
                           "anything that is learned of them",
                           name, info->left_out, given);
+    if (info->unlearned)
+        ah__training_note(training, "%s%" PRId64 " examples are left out: nothing of them is learned", name,
+                          info->unlearned);
     if (info->memory_bytes)
         ah__training_note(training, "%stokens of %" PRId64 " documents take %s of memory", name, info->documents,
                           ah_size_format(bytes, sizeof bytes, info->memory_bytes));

@@ -172,5 +172,22 @@ static void refusals(void **state)
     }
 }
 
-AH_TEST_SUITE("io/chat_data", cmocka_unit_test(messages), cmocka_unit_test(other_forms), cmocka_unit_test(by_marks),
-              cmocka_unit_test(not_prefix_stable), cmocka_unit_test(the_day_stands_still), cmocka_unit_test(refusals))
+/* A template that writes nothing of what is said, and room that is too small, are told apart. */
+static void left_out_for_two_reasons(void **state)
+{
+    (void)state;
+    struct made made;
+    struct ah_corpus corpus = {0};
+    make(&made, "constant", talk);
+    assert_ok(load(&corpus, &made, AH_TRAIN_ON_ASSISTANT, LONG));
+    assert_true(corpus.unlearned == 1 && corpus.left_out == 0 && corpus.example_count == 0);
+    ah__corpus_free(&corpus);
+    make(&made, plain, talk);
+    assert_ok(load(&corpus, &made, AH_TRAIN_ON_ASSISTANT, 4));
+    assert_true(corpus.unlearned == 0 && corpus.left_out == 1 && corpus.example_count == 0);
+    ah__corpus_free(&corpus);
+}
+
+AH_TEST_SUITE("io/chat_data", cmocka_unit_test(left_out_for_two_reasons), cmocka_unit_test(messages),
+              cmocka_unit_test(other_forms), cmocka_unit_test(by_marks), cmocka_unit_test(not_prefix_stable),
+              cmocka_unit_test(the_day_stands_still), cmocka_unit_test(refusals))

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "io/model_path.h"
@@ -28,6 +29,8 @@ static void names_of_the_hub(void **state)
     assert_fails(ah__model_path_check("Nobody/SomeModel-1.5B"), AH_EINPUT,
                  "found no such folder; if it is a model of the Hugging Face hub, 'hf download Nobody/SomeModel-1.5B "
                  "--local-dir SomeModel-1.5B' fetches it, and then --model SomeModel-1.5B reads it");
+    assert_fails(ah__model_path_check("https://huggingface.co/Nobody/SomeModel-1.5B"), AH_EINPUT,
+                 "'hf download Nobody/SomeModel-1.5B --local-dir SomeModel-1.5B' fetches it");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         assert_ok(ah__model_path_check(others[i]));
 }
@@ -61,5 +64,51 @@ static void pointers(void **state)
     }
 }
 
-AH_TEST_SUITE("io/model_path", cmocka_unit_test(names_of_the_hub), cmocka_unit_test(files_of_weights),
-              cmocka_unit_test(pointers))
+/* A link of a cache whose file is gone says which model is to be fetched; one that nobody reads does not matter. */
+static void dangling_links(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config.json", "model.safetensors", "tokenizer.model", "vocab.txt"};
+    char path[PATH_SIZE + 64];
+    snprintf(folder, sizeof folder, "%s/models--Nobody--Some--Model", ah_test_folder());
+    assert_ok(ah__folder_make(folder));
+    snprintf(folder + strlen(folder), sizeof folder - strlen(folder), "/snapshots");
+    assert_ok(ah__folder_make(folder));
+    snprintf(path, sizeof path, "%s/README.md", folder);
+    assert_int_equal(symlink("../blobs/none", path), 0);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char expected[200];
+        assert_ok(ah__model_path_check(folder));
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        snprintf(expected, sizeof expected,
+                 "/%s: found a link to '../blobs/5ac4', which is not there, expected the file that it leads to: 'hf "
+                 "download Nobody/Some--Model' fetches it again",
+                 names[i]);
+        assert_int_equal(symlink("../blobs/5ac4", path), 0);
+        assert_fails(ah__model_path_check(folder), AH_EINPUT, expected);
+        assert_int_equal(remove(path), 0);
+    }
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    assert_int_equal(symlink("gone", path), 0);
+    assert_fails(ah__model_path_check(folder), AH_EINPUT,
+                 "found a link to 'gone', which is not there, expected the file that it leads to: fetch or copy it");
+    char *text;
+    size_t length;
+    assert_fails(ah__file_read(&text, &length, path, 9), AH_EINPUT,
+                 "config.json: found a link to 'gone', which is not there, expected what it leads to");
+}
+
+static void other_forms(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    file_of("params.json", "{}");
+    assert_fails(ah__model_path_check(folder), AH_EINPUT,
+                 "/params.json: found a model as its makers published it, expected it in Hugging Face's form");
+    file_of("config.json", "{}");
+    assert_ok(ah__model_path_check(folder));
+}
+
+AH_TEST_SUITE("io/model_path", cmocka_unit_test(dangling_links), cmocka_unit_test(other_forms),
+              cmocka_unit_test(names_of_the_hub), cmocka_unit_test(files_of_weights), cmocka_unit_test(pointers))

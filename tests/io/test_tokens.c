@@ -255,6 +255,12 @@ static void no_text_is_refused(void **state)
          "found text in UTF-16, expected text or a token file: iconv", 16},
         {"a.zip", "PK\x03\x04 and so on", "found data packed by zip", 14},
         {"a.txt", "%PDF-1.7 and so on", "found a PDF document, expected text", 18},
+        {"a.safetensors", "\x40\0\0\0\0\0\0\0{\"a\": and so on", "found weights (safetensors), expected text", 24},
+        {"model.gguf", "GGUF\x03\0\0\0 and so on", "found a model in GGUF, expected text", 18},
+        {"a.npy", "\x93NUMPY\x01\0 and so on", "found an array of NumPy, expected text", 18},
+        {"a.json", "[]", "a.json: found no record, expected documents or examples", 2},
+        {"a.jsonl", "{\"input_ids\": [1, 2], \"labels\": [-100, -100]}\n",
+         "found 1 example of which nothing is learned, since labels leave all out", 46},
         {"a.jsonl", "{\"story\": \"x\"}\n", "line 1: found an object with the keys story, expected text", 15},
     };
     struct ah_tokens *tokens = NULL;

@@ -21,8 +21,7 @@ struct export
     struct ah_gguf_writer *writer;
     const struct ah_gguf_type *type;
     float *values, *moved; /* of the largest parameter */
-    float *rope;
-    int64_t rope_count;
+    struct ah_gguf_factors rope[2];
 };
 
 static int type_parse(const struct ah_gguf_type **out, const char *word)
@@ -61,7 +60,7 @@ static int export_open(struct export *to, const char *model)
     AH_TRY(weights_open(to));
     AH_TRY(ah__model_files_load(&to->files, to->folder));
     AH_TRY(ah_model_record(&to->graph, to->from.model, &options));
-    return ah__gguf_rope_factors(&to->rope, &to->rope_count, to->from.model);
+    return ah__gguf_rope_factors(to->rope, to->from.model);
 }
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
@@ -91,7 +90,7 @@ static int param_declare(struct export *to, const struct ah_value *value, int64_
 {
     char name[AH_GGUF_NAME_SIZE];
     int64_t count = ah__shape_count(&value->meta.shape);
-    if (!ah__gguf_name(name, value->name))
+    if (!ah__gguf_name(name, to->from.model, value->name))
         return ah__fail(AH_EINPUT, "parameter '%.80s': found no name for it in GGUF", value->name);
     ah__gguf_put_tensor(to->writer, name, stored(to, &value->meta.shape), &value->meta.shape);
     *largest = count > *largest ? count : *largest;
@@ -117,6 +116,9 @@ static int param_write(struct export *to, const struct ah_value *value)
     float *values = to->values, *narrow = to->moved;
     AH_TRY(tensor_find(&tensor, to, value->name));
     AH_TRY(ah__weight_tensor_read(values, &to->tensors, tensor, *shape));
+    const float added = ah__gguf_adds(to->from.model, value->name);
+    for (int64_t i = 0; i < count && added > 0; i++)
+        values[i] += added;
     if (heads) {
         rows_permute(to->moved, values, shape, heads);
         values = to->moved;
@@ -162,12 +164,13 @@ static int keys_put(struct export *to)
 static int tensors_declare(struct export *to)
 {
     int64_t largest = 1;
-    const struct ah_shape rope = ah_shape1(to->rope_count);
     for (size_t i = 0; i < to->graph->value_count; i++)
         if (to->graph->values[i].name)
             AH_TRY(param_declare(to, &to->graph->values[i], &largest));
-    if (to->rope)
-        ah__gguf_put_tensor(to->writer, "rope_freqs.weight", ah__gguf_type(AH_GGUF_F32), &rope);
+    for (int i = 0; i < 2 && to->rope[i].name; i++) {
+        const struct ah_shape shape = ah_shape1(to->rope[i].count);
+        ah__gguf_put_tensor(to->writer, to->rope[i].name, ah__gguf_type(AH_GGUF_F32), &shape);
+    }
     AH_TRY(ah__new(&to->values, (size_t)largest, sizeof *to->values));
     return ah__new(&to->moved, (size_t)largest, sizeof *to->moved);
 }
@@ -181,8 +184,8 @@ static int file_write(struct export *to, const char *path)
     for (size_t i = 0; i < to->graph->value_count; i++)
         if (to->graph->values[i].name)
             AH_TRY(param_write(to, &to->graph->values[i]));
-    if (to->rope)
-        AH_TRY(ah__gguf_writer_add(to->writer, to->rope, (size_t)to->rope_count * sizeof *to->rope));
+    for (int i = 0; i < 2 && to->rope[i].name; i++)
+        AH_TRY(ah__gguf_writer_add(to->writer, to->rope[i].values, (size_t)to->rope[i].count * sizeof(float)));
     return ah__gguf_writer_close(to->writer);
 }
 
@@ -191,7 +194,8 @@ static void export_close(struct export *to)
     ah__gguf_writer_free(to->writer);
     ah__free(to->values);
     ah__free(to->moved);
-    ah__free(to->rope);
+    ah__free(to->rope[0].values);
+    ah__free(to->rope[1].values);
     ah__weight_tensors_close(&to->tensors);
     ah__model_files_free(&to->files);
     ah_graph_free(to->graph);

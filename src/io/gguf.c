@@ -1,53 +1,17 @@
-#include "io/gguf.h"
+/* Reading a GGUF file: all that is checked when it is opened. */
+#include "io/gguf_internal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
-#include "base/file.h"
-
-/* Types of values, by their numbers in files. */
-enum kind { U8, I8, U16, I16, U32, I32, F32, BOOL, TEXT, ARRAY, U64, I64, F64, KINDS };
-static const int kind_bytes[KINDS] = {[U8] = 1,  [I8] = 1,   [U16] = 2, [I16] = 2, [U32] = 4, [I32] = 4,
-                                      [F32] = 4, [BOOL] = 1, [U64] = 8, [I64] = 8, [F64] = 8};
-static const char *const kind_names[KINDS] = {
-    [U8] = "an integer",  [I8] = "an integer",  [U16] = "an integer", [I16] = "an integer", [U32] = "an integer",
-    [I32] = "an integer", [F32] = "a number",   [BOOL] = "a bool",    [TEXT] = "a text",    [ARRAY] = "an array",
-    [U64] = "an integer", [I64] = "an integer", [F64] = "a number"};
 
 enum { NAME_MOST = 1024, ALIGNMENT = 32, KEY_LEAST = 13, TENSOR_LEAST = 33 };
 static const char magic[4] = {'G', 'G', 'U', 'F'};
 
-struct entry {
-    const char *key, *text; /* text: of TEXT, terminated */
-    uint32_t kind, element; /* element: of ARRAY */
-    uint64_t count;         /* of ARRAY */
-    const unsigned char *data;
-};
-
-struct ah_gguf {
-    const char *path; /* in the arena, as all names and texts */
-    struct ah_map map;
-    struct ah_arena arena;
-    struct entry *entries; /* sorted by key */
-    size_t entry_count;
-    struct ah_gguf_tensor *tensors; /* sorted by name */
-    size_t tensor_count;
-    size_t at; /* while it is read: bytes so far */
-};
-
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
-
-static uint64_t value_of(const unsigned char *data, int bytes)
-{
-    uint64_t value = 0;
-    memcpy(&value, data, (size_t)bytes);
-    return value;
-}
 
 /* The next bytes of the file; `what` for the message when there are not so many. */
 static int take(const unsigned char **out, struct ah_gguf *file, uint64_t bytes, const char *what)
@@ -65,7 +29,7 @@ static int take_u32(uint32_t *out, struct ah_gguf *file, const char *what)
 {
     const unsigned char *data;
     AH_TRY(take(&data, file, sizeof *out, what));
-    *out = (uint32_t)value_of(data, sizeof *out);
+    *out = (uint32_t)ah__gguf_value(data, sizeof *out);
     return AH_OK;
 }
 
@@ -73,7 +37,7 @@ static int take_u64(uint64_t *out, struct ah_gguf *file, const char *what)
 {
     const unsigned char *data;
     AH_TRY(take(&data, file, sizeof *out, what));
-    *out = value_of(data, sizeof *out);
+    *out = ah__gguf_value(data, sizeof *out);
     return AH_OK;
 }
 
@@ -116,7 +80,7 @@ static int fail_key(const struct ah_gguf *file, const char *key, const char *fou
     return ah__fail(AH_ECORRUPT, "%s: key '%.80s': found %s, expected %s", file->path, key, found, expected);
 }
 
-static int take_array_texts(struct entry *entry, struct ah_gguf *file)
+static int take_array_texts(struct ah_gguf_entry *entry, struct ah_gguf *file)
 {
     const char *text;
     size_t length;
@@ -126,36 +90,31 @@ static int take_array_texts(struct entry *entry, struct ah_gguf *file)
     return AH_OK;
 }
 
-static int take_array(struct entry *entry, struct ah_gguf *file)
+static int take_array(struct ah_gguf_entry *entry, struct ah_gguf *file)
 {
     uint64_t bytes = 0;
     AH_TRY(take_u32(&entry->element, file, "an array's type"));
     AH_TRY(take_u64(&entry->count, file, "an array's length"));
-    if (entry->element >= KINDS || entry->element == ARRAY)
+    if (entry->element >= AH_GGUF_KINDS || entry->element == AH_GGUF_KIND_ARRAY)
         return fail_key(file, entry->key, "an array of arrays or of an unknown type", "one of texts or numbers");
-    if (entry->element == TEXT)
+    if (entry->element == AH_GGUF_KIND_TEXT)
         return take_array_texts(entry, file);
-    if (__builtin_mul_overflow(entry->count, (uint64_t)kind_bytes[entry->element], &bytes))
+    if (__builtin_mul_overflow(entry->count, (uint64_t)ah__gguf_kind_bytes[entry->element], &bytes))
         return fail_key(file, entry->key, "more than 2^64 bytes", "fewer");
     return take(&entry->data, file, bytes, "an array");
 }
 
-static int take_entry(struct entry *entry, struct ah_gguf *file)
+static int take_entry(struct ah_gguf_entry *entry, struct ah_gguf *file)
 {
     AH_TRY(take_text(&entry->key, file, NAME_MOST, "a key"));
     AH_TRY(take_u32(&entry->kind, file, "a value's type"));
-    if (entry->kind >= KINDS)
+    if (entry->kind >= AH_GGUF_KINDS)
         return fail_key(file, entry->key, "an unknown type of value", "one of GGUF's 13");
-    if (entry->kind == ARRAY)
+    if (entry->kind == AH_GGUF_KIND_ARRAY)
         return take_array(entry, file);
-    if (entry->kind == TEXT)
+    if (entry->kind == AH_GGUF_KIND_TEXT)
         return take_text(&entry->text, file, SIZE_MAX, "a text");
-    return take(&entry->data, file, (uint64_t)kind_bytes[entry->kind], "a value");
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-    return strcmp(((const struct entry *)a)->key, ((const struct entry *)b)->key);
+    return take(&entry->data, file, (uint64_t)ah__gguf_kind_bytes[entry->kind], "a value");
 }
 
 static int take_entries(struct ah_gguf *file, size_t count)
@@ -164,188 +123,11 @@ static int take_entries(struct ah_gguf *file, size_t count)
     for (size_t i = 0; i < count; i++, file->entry_count++)
         AH_TRY(take_entry(&file->entries[i], file));
     if (count)
-        qsort(file->entries, count, sizeof *file->entries, compare_entries);
+        qsort(file->entries, count, sizeof *file->entries, ah__gguf_compare_entries);
     for (size_t i = 1; i < count; i++)
-        if (compare_entries(&file->entries[i - 1], &file->entries[i]) == 0)
+        if (ah__gguf_compare_entries(&file->entries[i - 1], &file->entries[i]) == 0)
             return fail_key(file, file->entries[i].key, "it twice", "it once");
     return AH_OK;
-}
-
-static const struct entry *entry_find(const struct ah_gguf *file, const char *key)
-{
-    const struct entry wanted = {.key = key};
-    return file->entry_count ? bsearch(&wanted, file->entries, file->entry_count, sizeof wanted, compare_entries)
-                             : NULL;
-}
-
-static bool kind_is_int(uint32_t kind)
-{
-    return kind <= I32 || kind == U64 || kind == I64;
-}
-
-static bool kind_is_number(uint32_t kind)
-{
-    return kind_is_int(kind) || kind == F32 || kind == F64;
-}
-
-/* What is beyond int64_t is its largest. */
-static int64_t int_of(uint32_t kind, const unsigned char *data)
-{
-    uint64_t bits = value_of(data, kind_bytes[kind]);
-    switch (kind) {
-    case I8:
-        return (int8_t)bits;
-    case I16:
-        return (int16_t)bits;
-    case I32:
-        return (int32_t)bits;
-    case U64:
-        return bits > INT64_MAX ? INT64_MAX : (int64_t)bits;
-    default:
-        return (int64_t)bits;
-    }
-}
-
-static double double_of(uint32_t kind, const unsigned char *data)
-{
-    float single;
-    double value;
-    if (kind_is_int(kind))
-        return (double)int_of(kind, data);
-    if (kind == F64) {
-        memcpy(&value, data, sizeof value);
-        return value;
-    }
-    memcpy(&single, data, sizeof single);
-    return (double)single;
-}
-
-const char *ah__gguf_key(const struct ah_gguf *file, size_t index)
-{
-    return index < file->entry_count ? file->entries[index].key : NULL;
-}
-
-bool ah__gguf_has(const struct ah_gguf *file, const char *key)
-{
-    return entry_find(file, key) != NULL;
-}
-
-static int fail_kind(const struct ah_gguf *file, const struct entry *entry, const char *expected)
-{
-    return ah__fail(AH_EINPUT, "%s: key '%.80s': found %s, expected %s", file->path, entry->key,
-                    kind_names[entry->kind], expected);
-}
-
-int ah__gguf_int(int64_t *out, const struct ah_gguf *file, const char *key, int64_t min, int64_t max)
-{
-    const struct entry *entry = entry_find(file, key);
-    if (!entry)
-        return AH_OK;
-    if (!kind_is_int(entry->kind))
-        return fail_kind(file, entry, "an integer");
-    int64_t value = int_of(entry->kind, entry->data);
-    if (value < min || value > max)
-        return ah__fail(AH_EINPUT, "%s: key '%.80s': found %lld, expected %lld to %lld", file->path, key,
-                        (long long)value, (long long)min, (long long)max);
-    *out = value;
-    return AH_OK;
-}
-
-int ah__gguf_double(double *out, const struct ah_gguf *file, const char *key, double min, double max)
-{
-    const struct entry *entry = entry_find(file, key);
-    if (!entry)
-        return AH_OK;
-    if (!kind_is_number(entry->kind))
-        return fail_kind(file, entry, "a number");
-    double value = double_of(entry->kind, entry->data);
-    if (!(value >= min && value <= max))
-        return ah__fail(AH_EINPUT, "%s: key '%.80s': found %.9g, expected %g to %g", file->path, key, value, min, max);
-    *out = value;
-    return AH_OK;
-}
-
-int ah__gguf_bool(bool *out, const struct ah_gguf *file, const char *key)
-{
-    const struct entry *entry = entry_find(file, key);
-    if (!entry)
-        return AH_OK;
-    if (entry->kind != BOOL)
-        return fail_kind(file, entry, "a bool");
-    *out = entry->data[0] != 0;
-    return AH_OK;
-}
-
-int ah__gguf_text(const char **out, const struct ah_gguf *file, const char *key)
-{
-    const struct entry *entry = entry_find(file, key);
-    if (!entry)
-        return AH_OK;
-    if (entry->kind != TEXT)
-        return fail_kind(file, entry, "a text");
-    *out = entry->text;
-    return AH_OK;
-}
-
-/* ---- arrays ------------------------------------------------------------------------------------------------------ */
-
-static bool kind_is_text(uint32_t kind)
-{
-    return kind == TEXT;
-}
-
-static int array_open(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key, bool (*fits)(uint32_t),
-                      const char *expected)
-{
-    const struct entry *entry = entry_find(file, key);
-    *out = (struct ah_gguf_array){.file = file, .key = key};
-    if (!entry)
-        return AH_OK;
-    if (entry->kind != ARRAY || !fits(entry->element))
-        return ah__fail(AH_EINPUT, "%s: key '%.80s': found %s, expected %s", file->path, key,
-                        entry->kind == ARRAY ? "an array of something else" : kind_names[entry->kind], expected);
-    *out = (struct ah_gguf_array){file, key, entry->element, (int64_t)entry->count, 0, entry->data};
-    return AH_OK;
-}
-
-int ah__gguf_texts(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key)
-{
-    return array_open(out, file, key, kind_is_text, "an array of texts");
-}
-
-int ah__gguf_ints(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key)
-{
-    return array_open(out, file, key, kind_is_int, "an array of integers");
-}
-
-int ah__gguf_doubles(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key)
-{
-    return array_open(out, file, key, kind_is_number, "an array of numbers");
-}
-
-const char *ah__gguf_next_text(size_t *length, struct ah_gguf_array *array)
-{
-    const char *text = (const char *)array->at + sizeof(uint64_t);
-    *length = (size_t)value_of(array->at, sizeof(uint64_t));
-    array->at += sizeof(uint64_t) + *length;
-    array->next++;
-    return text;
-}
-
-int64_t ah__gguf_next_int(struct ah_gguf_array *array)
-{
-    int64_t value = int_of(array->type, array->at);
-    array->at += kind_bytes[array->type];
-    array->next++;
-    return value;
-}
-
-double ah__gguf_next_double(struct ah_gguf_array *array)
-{
-    double value = double_of(array->type, array->at);
-    array->at += kind_bytes[array->type];
-    array->next++;
-    return value;
 }
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */

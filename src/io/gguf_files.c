@@ -80,8 +80,8 @@ static int merges_read(struct ah_buf *to, const struct ah_gguf *file)
     return status;
 }
 
-/* An id below the number of tokens, -1: none. */
-/* One beyond the vocabulary is none: files have 4294967295 for it, and llama.cpp passes others over. */
+/* An id below the number of tokens, -1: none. One beyond the vocabulary is none: files have 4294967295 for it, and
+ * llama.cpp passes others over. */
 static int id_read(int32_t *id, const struct ah_gguf *file, const char *key, int32_t count)
 {
     int64_t value = -1;

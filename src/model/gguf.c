@@ -10,28 +10,6 @@
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-static const struct ah_gguf_arch archs[] = {
-    {"llama", "llama", true, true},
-    {"qwen2", "qwen2", false, false},
-    {"qwen3", "qwen3", false, true},
-};
-
-/* Names of parameters: of the model, and of a block behind "blk.N." and "model.layers.N.". */
-struct name {
-    const char *gguf, *ours;
-};
-static const struct name model_names[] = {
-    {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
-static const struct name block_names[] = {
-    {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
-    {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
-    {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
-    {"attn_k_norm", "self_attn.k_norm"}, {"ffn_norm", "post_attention_layernorm"},
-    {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
-    {"ffn_down", "mlp.down_proj"},
-};
-static const char rope_factors[] = "rope_freqs.weight";
-
 /* Keys behind "ARCH." that are read below, or say nothing that is computed. */
 static const char *const known[] = {
     "block_count",
@@ -72,126 +50,15 @@ static const struct {
     {"rope.scale_linear", 1},
 };
 
-const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
-{
-    for (size_t i = 0; i < AH_LENGTH(archs); i++)
-        if (strcmp(archs[i].model_type, model_type) == 0)
-            return &archs[i];
-    return NULL;
-}
-
 const char *ah__gguf_key_of(char room[AH_GGUF_KEY_SIZE], const struct ah_gguf_arch *arch, const char *key)
 {
     snprintf(room, AH_GGUF_KEY_SIZE, "%s.%s", arch->name, key);
     return room;
 }
 
-static int arch_find(const struct ah_gguf_arch **out, const struct ah_gguf *file)
-{
-    char names[128] = "";
-    const char *name = NULL;
-    AH_TRY(ah__gguf_text(&name, file, "general.architecture"));
-    for (size_t i = 0; i < AH_LENGTH(archs); i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", archs[i].name);
-        if (name && strcmp(archs[i].name, name) == 0) {
-            *out = &archs[i];
-            return AH_OK;
-        }
-    }
-    return ah__fail(AH_EINPUT, "%s: key 'general.architecture': found %s%.40s%s, expected one of %s",
-                    ah__gguf_path(file), name ? "'" : "nothing", name ? name : "", name ? "'" : "", names);
-}
-
-/* ---- parameters -------------------------------------------------------------------------------------------------- */
-
-bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const char *param)
-{
-    static const char blocks[] = "model.layers.";
-    const char *end = strrchr(param, '.'), *stem = param;
-    char before[32] = "";
-    bool in_block = strncmp(param, blocks, sizeof blocks - 1) == 0;
-    if (in_block) {
-        char *rest;
-        snprintf(before, sizeof before, "blk.%ld.", strtol(param + sizeof blocks - 1, &rest, 10));
-        stem = *rest ? rest + 1 : rest;
-    }
-    const struct name *names = in_block ? block_names : model_names;
-    for (size_t i = 0; i < (in_block ? AH_LENGTH(block_names) : AH_LENGTH(model_names)) && end > stem; i++)
-        if (strlen(names[i].ours) == (size_t)(end - stem) && strncmp(names[i].ours, stem, (size_t)(end - stem)) == 0) {
-            snprintf(name, AH_GGUF_NAME_SIZE, "%s%s%s", before, names[i].gguf, end);
-            return true;
-        }
-    return false;
-}
-
-static bool translate(char out[AH_GGUF_NAME_SIZE], const char *before, const char *stem, const struct name *names,
-                      size_t count)
-{
-    const char *end = strrchr(stem, '.');
-    size_t length = end ? (size_t)(end - stem) : strlen(stem);
-    for (size_t i = 0; i < count; i++)
-        if (strlen(names[i].gguf) == length && strncmp(names[i].gguf, stem, length) == 0) {
-            snprintf(out, AH_GGUF_NAME_SIZE, "%s%s%s", before, names[i].ours, end ? end : "");
-            return true;
-        }
-    return false;
-}
-
-/* "blk.12.attn_q.weight" -> 12 and what stands behind it; false: another name. */
-static bool block_of(long *block, const char **rest, const char *tensor)
-{
-    char *end;
-    if (strncmp(tensor, "blk.", 4) != 0 || tensor[4] < '0' || tensor[4] > '9')
-        return false;
-    *block = strtol(tensor + 4, &end, 10);
-    *rest = end + 1;
-    return *end == '.';
-}
-
-bool ah__gguf_param(char name[AH_GGUF_NAME_SIZE], const struct ah_gguf *file, const char *tensor)
-{
-    char before[48];
-    const char *rest;
-    long block;
-    (void)file;
-    snprintf(name, AH_GGUF_NAME_SIZE, "%.100s", tensor);
-    if (strcmp(tensor, rope_factors) == 0)
-        return false;
-    if (!block_of(&block, &rest, tensor))
-        return translate(name, "", tensor, model_names, AH_LENGTH(model_names));
-    snprintf(before, sizeof before, "model.layers.%ld.", block);
-    return translate(name, before, rest, block_names, AH_LENGTH(block_names));
-}
-
-int ah__gguf_permuted(int64_t *heads, const struct ah_gguf *file, const char *tensor)
-{
-    const struct ah_gguf_arch *arch;
-    const char *rest;
-    char room[AH_GGUF_KEY_SIZE];
-    long block;
-    *heads = 0;
-    AH_TRY(arch_find(&arch, file));
-    if (!arch->permuted || !block_of(&block, &rest, tensor))
-        return AH_OK;
-    bool query = strncmp(rest, "attn_q.", 7) == 0;
-    if (!query && strncmp(rest, "attn_k.", 7) != 0)
-        return AH_OK;
-    AH_TRY(ah__gguf_int(heads, file, ah__gguf_key_of(room, arch, "attention.head_count"), 1, 1 << 16));
-    return query ? AH_OK
-                 : ah__gguf_int(heads, file, ah__gguf_key_of(room, arch, "attention.head_count_kv"), 1, 1 << 16);
-}
-
 /* ---- configuration ----------------------------------------------------------------------------------------------- */
 
-struct config {
-    const struct ah_gguf *file;
-    const struct ah_gguf_arch *arch;
-    cJSON *tree;
-};
-
-/* A float of the file in as few digits as give it back: 1e-05 and not 9.99999974e-06. */
-static double shortest(double value)
+double ah__gguf_shortest(double value)
 {
     char text[64];
     for (int digits = 1; digits < 9; digits++) {
@@ -203,35 +70,44 @@ static double shortest(double value)
     return value;
 }
 
-/* A key that may be missing, -1 then. */
-static int read_int(int64_t *out, const struct config *config, const char *key)
+int ah__gguf_read_int(int64_t *out, const struct ah_gguf_config *config, const char *key)
 {
     char room[AH_GGUF_KEY_SIZE];
     *out = -1;
     return ah__gguf_int(out, config->file, ah__gguf_key_of(room, config->arch, key), 0, INT32_MAX);
 }
 
-static int add_int(const struct config *config, const char *key, const char *as)
+static int add_int(const struct ah_gguf_config *config, const char *key, const char *as)
 {
     int64_t value;
     char room[AH_GGUF_KEY_SIZE];
-    AH_TRY(read_int(&value, config, key));
+    AH_TRY(ah__gguf_read_int(&value, config, key));
     if (value < 0)
         return ah__fail(AH_EINPUT, "%s: key '%s': found nothing, expected an integer", ah__gguf_path(config->file),
                         ah__gguf_key_of(room, config->arch, key));
     return ah__json_add_int(config->tree, as, value);
 }
 
-static int add_double(const struct config *config, const char *key, const char *as, double otherwise)
+int ah__gguf_add_double(const struct ah_gguf_config *config, const char *key, const char *as)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    double value = 0;
+    if (!ah__gguf_has(config->file, ah__gguf_key_of(room, config->arch, key)))
+        return AH_OK;
+    AH_TRY(ah__gguf_double(&value, config->file, room, -1e30, 1e30));
+    return ah__json_add_double(config->tree, as, ah__gguf_shortest(value));
+}
+
+static int add_double(const struct ah_gguf_config *config, const char *key, const char *as, double otherwise)
 {
     char room[AH_GGUF_KEY_SIZE];
     double value = otherwise;
     AH_TRY(ah__gguf_double(&value, config->file, ah__gguf_key_of(room, config->arch, key), -1e30, 1e30));
-    return ah__json_add_double(config->tree, as, shortest(value));
+    return ah__json_add_double(config->tree, as, ah__gguf_shortest(value));
 }
 
 /* Rows of the embedding: what the file says of its vocabulary may be less. */
-static int add_vocab(const struct config *config)
+static int add_vocab(const struct ah_gguf_config *config)
 {
     const struct ah_gguf_tensor *table = ah__gguf_find(config->file, "token_embd.weight");
     if (!table || table->rank != 2)
@@ -240,18 +116,19 @@ static int add_vocab(const struct config *config)
     return ah__json_add_int(config->tree, "vocab_size", table->dim[0]);
 }
 
-static int add_heads(const struct config *config)
+static int add_heads(const struct ah_gguf_config *config)
 {
     int64_t heads, kv_heads, hidden, size, values, rotating;
     AH_TRY(add_int(config, "attention.head_count", "num_attention_heads"));
-    AH_TRY(read_int(&heads, config, "attention.head_count"));
-    AH_TRY(read_int(&kv_heads, config, "attention.head_count_kv"));
-    AH_TRY(read_int(&hidden, config, "embedding_length"));
-    AH_TRY(read_int(&size, config, "attention.key_length"));
-    AH_TRY(read_int(&values, config, "attention.value_length"));
-    AH_TRY(read_int(&rotating, config, "rope.dimension_count"));
+    AH_TRY(ah__gguf_read_int(&heads, config, "attention.head_count"));
+    AH_TRY(ah__gguf_read_int(&kv_heads, config, "attention.head_count_kv"));
+    AH_TRY(ah__gguf_read_int(&hidden, config, "embedding_length"));
+    AH_TRY(ah__gguf_read_int(&size, config, "attention.key_length"));
+    AH_TRY(ah__gguf_read_int(&values, config, "attention.value_length"));
+    AH_TRY(ah__gguf_read_int(&rotating, config, "rope.dimension_count"));
     size = size > 0 ? size : heads > 0 ? hidden / heads : 0;
-    if ((values >= 0 && values != size) || (rotating >= 0 && rotating != size))
+    bool part = config->arch->partial && rotating > 0 && rotating < size;
+    if ((values >= 0 && values != size) || (rotating >= 0 && rotating != size && !part))
         return ah__fail(AH_EINPUT,
                         "%s: keys '%s.attention.key_length', 'value_length' and 'rope.dimension_count': found %lld, "
                         "%lld and %lld, expected the same",
@@ -260,16 +137,18 @@ static int add_heads(const struct config *config)
     if (kv_heads == 0)
         return ah__fail(AH_EINPUT, "%s: key '%s.attention.head_count_kv': found 0, expected at least 1",
                         ah__gguf_path(config->file), config->arch->name);
+    if (part)
+        AH_TRY(ah__json_add_double(config->tree, "partial_rotary_factor", (double)rotating / (double)size));
     AH_TRY(ah__json_add_int(config->tree, "num_key_value_heads", kv_heads > 0 ? kv_heads : heads));
     return ah__json_add_int(config->tree, "head_dim", size);
 }
 
-static int add_biases(const struct config *config)
+static int add_biases(const struct ah_gguf_config *config)
 {
     if (!config->arch->states_bias)
         return AH_OK;
     AH_TRY(ah__json_add_bool(config->tree, "attention_bias", ah__gguf_find(config->file, "blk.0.attn_q.bias") != NULL));
-    return strcmp(config->arch->model_type, "llama") == 0
+    return config->arch->states_mlp_bias
                ? ah__json_add_bool(config->tree, "mlp_bias", ah__gguf_find(config->file, "blk.0.ffn_gate.bias") != NULL)
                : AH_OK;
 }
@@ -298,11 +177,11 @@ static bool is_llama3(const float *factors, int64_t pairs, double theta, double 
     return true;
 }
 
-static int add_llama3(const struct config *config, double factor, int64_t original)
+static int add_llama3(const struct ah_gguf_config *config, double factor, int64_t original)
 {
     cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
     AH_TRY(ah__json_add_string(rope, "rope_type", "llama3"));
-    AH_TRY(ah__json_add_double(rope, "factor", shortest(factor)));
+    AH_TRY(ah__json_add_double(rope, "factor", ah__gguf_shortest(factor)));
     AH_TRY(ah__json_add_double(rope, "low_freq_factor", 1));
     AH_TRY(ah__json_add_double(rope, "high_freq_factor", 4));
     return ah__json_add_int(rope, "original_max_position_embeddings", original);
@@ -310,7 +189,7 @@ static int add_llama3(const struct config *config, double factor, int64_t origin
 
 /* The file has the factors of the frequencies and not what they were made from; Llama 3 has them from 8192 positions
  * on, between 1 and 4 of whose lengths they rise. */
-static int add_factors(const struct config *config, const struct ah_gguf_tensor *tensor, int64_t size)
+static int add_factors(const struct ah_gguf_config *config, const struct ah_gguf_tensor *tensor, int64_t size)
 {
     enum { ORIGINAL = 8192 };
     float *factors;
@@ -322,7 +201,7 @@ static int add_factors(const struct config *config, const struct ah_gguf_tensor 
                         ah__gguf_key_of(room, config->arch, "rope.scaling.original_context_length"), 1, 1 << 24));
     if (tensor->rank != 1 || tensor->type->id != AH_GGUF_F32 || 2 * pairs != size)
         return ah__fail(AH_ECORRUPT, "%s: tensor '%s': found another shape or type, expected %lld numbers in F32",
-                        ah__gguf_path(config->file), rope_factors, (long long)size / 2);
+                        ah__gguf_path(config->file), AH_GGUF_FACTORS, (long long)size / 2);
     AH_TRY(ah__new(&factors, (size_t)pairs, sizeof *factors));
     memcpy(factors, tensor->data, tensor->bytes);
     double factor = (double)factors[pairs - 1];
@@ -330,17 +209,17 @@ static int add_factors(const struct config *config, const struct ah_gguf_tensor 
     ah__free(factors);
     return fits ? add_llama3(config, factor, original)
                 : ah__fail(AH_EINPUT, "%s: tensor '%s': found other factors, expected Llama 3's of %lld positions",
-                           ah__gguf_path(config->file), rope_factors, (long long)original);
+                           ah__gguf_path(config->file), AH_GGUF_FACTORS, (long long)original);
 }
 
-static int add_rope(const struct config *config, int64_t size)
+static int add_rope(const struct ah_gguf_config *config, int64_t size)
 {
-    const struct ah_gguf_tensor *factors = ah__gguf_find(config->file, rope_factors);
+    const struct ah_gguf_tensor *factors = ah__gguf_find(config->file, AH_GGUF_FACTORS);
     const char *type = "none";
     char room[AH_GGUF_KEY_SIZE];
     AH_TRY(add_double(config, "rope.freq_base", "rope_theta", 10000));
     AH_TRY(ah__gguf_text(&type, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.type")));
-    if (strcmp(type, "none") == 0)
+    if (strcmp(type, "none") == 0 || (strcmp(type, "longrope") == 0 && config->arch->partial))
         return factors ? add_factors(config, factors, size) : AH_OK;
     if (strcmp(type, "linear") != 0 || factors)
         return ah__fail(AH_EINPUT, "%s: key '%s': found '%.40s'%s, expected none or linear",
@@ -350,14 +229,24 @@ static int add_rope(const struct config *config, int64_t size)
         ah__gguf_double(&factor, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.factor"), 1e-3, 1e6));
     cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
     AH_TRY(ah__json_add_string(rope, "rope_type", "linear"));
-    return ah__json_add_double(rope, "factor", shortest(factor));
+    return ah__json_add_double(rope, "factor", ah__gguf_shortest(factor));
 }
 
 /* ---- other keys -------------------------------------------------------------------------------------------------- */
 
-static int neutral_check(const struct config *config, size_t i)
+static bool is_honoured(const struct ah_gguf_arch *arch, const char *key)
+{
+    for (const char *const *at = arch->honoured; at && *at; at++)
+        if (strcmp(*at, key) == 0)
+            return true;
+    return false;
+}
+
+static int neutral_check(const struct ah_gguf_config *config, size_t i)
 {
     char room[AH_GGUF_KEY_SIZE];
+    if (is_honoured(config->arch, neutrals[i].key))
+        return AH_OK;
     double value = neutrals[i].neutral;
     AH_TRY(ah__gguf_double(&value, config->file, ah__gguf_key_of(room, config->arch, neutrals[i].key), -1e30, 1e30));
     if (value < neutrals[i].neutral || value > neutrals[i].neutral)
@@ -366,8 +255,10 @@ static int neutral_check(const struct config *config, size_t i)
     return AH_OK;
 }
 
-static bool is_known(const char *key)
+static bool is_known(const struct ah_gguf_arch *arch, const char *key)
 {
+    if (is_honoured(arch, key))
+        return true;
     for (size_t i = 0; i < AH_LENGTH(known); i++)
         if (strcmp(known[i], key) == 0)
             return true;
@@ -377,7 +268,7 @@ static bool is_known(const char *key)
     return false;
 }
 
-static int add_others(const struct config *config)
+static int add_others(const struct ah_gguf_config *config)
 {
     size_t length = strlen(config->arch->name);
     bool causal = true;
@@ -389,13 +280,14 @@ static int add_others(const struct config *config)
         return ah__fail(AH_EINPUT, "%s: key '%s': found false, expected true", ah__gguf_path(config->file), room);
     for (size_t i = 0; ah__gguf_key(config->file, i); i++) {
         const char *key = ah__gguf_key(config->file, i);
-        if (strncmp(key, config->arch->name, length) == 0 && key[length] == '.' && !is_known(key + length + 1))
+        if (strncmp(key, config->arch->name, length) == 0 && key[length] == '.' &&
+            !is_known(config->arch, key + length + 1))
             AH_TRY(ah__json_add_string(config->tree, key, ""));
     }
     return AH_OK;
 }
 
-static int add_ids(const struct config *config)
+static int add_ids(const struct ah_gguf_config *config)
 {
     static const char *const keys[][2] = {{"tokenizer.ggml.bos_token_id", "bos_token_id"},
                                           {"tokenizer.ggml.eos_token_id", "eos_token_id"}};
@@ -408,13 +300,13 @@ static int add_ids(const struct config *config)
     return AH_OK;
 }
 
-static int64_t head_size(const struct config *config)
+static int64_t head_size(const struct ah_gguf_config *config)
 {
     const cJSON *size = cJSON_GetObjectItemCaseSensitive(config->tree, "head_dim");
     return (int64_t)cJSON_GetNumberValue(size);
 }
 
-static int config_fill(const struct config *config)
+static int config_fill(const struct ah_gguf_config *config)
 {
     AH_TRY(ah__json_add_string(config->tree, "model_type", config->arch->model_type));
     AH_TRY(add_vocab(config));
@@ -431,13 +323,38 @@ static int config_fill(const struct config *config)
     AH_TRY(add_biases(config));
     AH_TRY(ah__json_add_bool(config->tree, "tie_word_embeddings", !ah__gguf_find(config->file, "output.weight")));
     AH_TRY(add_ids(config));
+    if (config->arch->read)
+        AH_TRY(config->arch->read(config));
     return add_others(config);
+}
+
+/* A whole model, not a part of one. */
+static int kind_check(const struct ah_gguf *file)
+{
+    const char *kind = "model";
+    int64_t parts = 1;
+    AH_TRY(ah__gguf_text(&kind, file, "general.type"));
+    AH_TRY(ah__gguf_int(&parts, file, "split.count", 0, INT32_MAX));
+    if (strcmp(kind, "model") != 0)
+        return ah__fail(AH_EINPUT, "%s: key 'general.type': found '%.40s', expected 'model'%s", ah__gguf_path(file),
+                        kind,
+                        strcmp(kind, "adapter") == 0  ? ": merge it into its model (llama-export-lora) first"
+                        : strcmp(kind, "mmproj") == 0 ? ": it has what sees images; the language model is another file"
+                                                      : "");
+    if (parts > 1)
+        return ah__fail(
+            AH_EINPUT,
+            "%s: key 'split.count': found %lld, expected a whole model: llama-gguf-split --merge FIRST-PART "
+            "NEW-FILE makes one of its parts",
+            ah__gguf_path(file), (long long)parts);
+    return AH_OK;
 }
 
 int ah__gguf_config(char **text, const struct ah_gguf *file)
 {
-    struct config config = {.file = file};
-    AH_TRY(arch_find(&config.arch, file));
+    struct ah_gguf_config config = {.file = file};
+    AH_TRY(kind_check(file));
+    AH_TRY(ah__gguf_arch_find(&config.arch, file));
     config.tree = cJSON_CreateObject();
     int status = config.tree ? config_fill(&config) : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
     if (status == AH_OK)

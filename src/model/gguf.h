@@ -14,8 +14,16 @@ enum { AH_GGUF_NAME_SIZE = 128 };
 int ah__gguf_config(char **text, const struct ah_gguf *file);
 
 /* The parameter that a tensor of the file holds, under Hugging Face's name; false: none, it is a constant that the
- * configuration has (rope_freqs) or of no name that is known, which is then given as it is. */
+ * configuration has (factors of rotations) or of no name that is known, which is then given as it is. */
 bool ah__gguf_param(char name[AH_GGUF_NAME_SIZE], const struct ah_gguf *file, const char *tensor);
+/* Whether a tensor is such a constant. */
+bool ah__gguf_constant(const char *tensor);
+#define AH_GGUF_FACTORS "rope_freqs.weight"
+#define AH_GGUF_SHORT_FACTORS "rope_factors_short.weight"
+#define AH_GGUF_LONG_FACTORS "rope_factors_long.weight"
+/* What was added to a tensor's values: 1 to the weights of Gemma's norms, else 0. AH_EINPUT: an unknown
+ * architecture. */
+int ah__gguf_added(float *added, const struct ah_gguf *file, const char *tensor);
 /* Llama's queries and keys lie in another order in files: row 2j + s of a head is row s * size / 2 + j of ours. The
  * heads of such a tensor, 0: it lies as ours. AH_EINPUT: the file does not say. */
 int ah__gguf_permuted(int64_t *heads, const struct ah_gguf *file, const char *tensor);
@@ -24,12 +32,19 @@ int ah__gguf_permuted(int64_t *heads, const struct ah_gguf *file, const char *te
 
 /* The keys of a model, general.architecture first. AH_EINPUT names what GGUF has no key for; AH_ENOMEM. */
 int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *model);
-/* The file's name for a parameter; false: none. */
-bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const char *param);
+/* The file's name for a parameter of the model; false: none. */
+bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model *model, const char *param);
+/* What is added to its values. */
+float ah__gguf_adds(const struct ah_model *model, const char *param);
 /* The heads by which a parameter of the model is put into llama.cpp's order, 0: it stays as it is. */
 int64_t ah__gguf_permutes(const struct ah_model *model, const char *param);
-/* Llama 3's factors of the rotation's frequencies, which a tensor rope_freqs.weight [*count] holds, freed with
- * ah__free; null: it has none. AH_ENOMEM. */
-int ah__gguf_rope_factors(float **factors, int64_t *count, const struct ah_model *model);
+/* Factors of the rotation's frequencies, each a tensor [count] in F32: Llama 3's, or LongRoPE's two. */
+struct ah_gguf_factors {
+    const char *name; /* null: no more of them */
+    float *values;    /* freed with ah__free */
+    int64_t count;
+};
+/* AH_ENOMEM; what was made before is freed by the caller then too. */
+int ah__gguf_rope_factors(struct ah_gguf_factors factors[2], const struct ah_model *model);
 
 #endif

@@ -17,14 +17,7 @@ static const struct {
     {"num_key_value_heads", "attention.head_count_kv"},
     {"head_dim", "attention.key_length"},
     {"head_dim", "attention.value_length"},
-    {"head_dim", "rope.dimension_count"},
     {"vocab_size", "vocab_size"},
-};
-
-struct written {
-    struct ah_gguf_writer *writer;
-    const struct ah_gguf_arch *arch;
-    struct ah_json json;
 };
 
 /* The model's canonical configuration, to be freed. */
@@ -34,7 +27,7 @@ static int config_open(struct ah_json *json, const struct ah_model *model)
     return ah__json_parse(json, def->config, strlen(def->config), def->name);
 }
 
-static int put_rope(const struct written *to)
+static int put_rope(const struct ah_gguf_written *to)
 {
     char room[AH_GGUF_KEY_SIZE];
     struct ah_json rope;
@@ -43,8 +36,8 @@ static int put_rope(const struct written *to)
     if (!ah__json_has(&to->json, "rope_scaling"))
         return AH_OK;
     AH_TRY(ah__json_object(&rope, &to->json, "rope_scaling"));
-    AH_TRY(ah__json_string(&type, &rope, "rope_type"));
-    if (strcmp(type, "llama3") == 0) /* a tensor has its factors */
+    AH_TRY(ah__json_string(&type, &rope, ah__json_has(&rope, "type") ? "type" : "rope_type"));
+    if (strcmp(type, "llama3") == 0 || (strcmp(type, "longrope") == 0 && to->arch->partial)) /* tensors have factors */
         return AH_OK;
     if (strcmp(type, "linear") != 0)
         return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.rope_type': found '%.40s', expected linear or llama3",
@@ -55,7 +48,21 @@ static int put_rope(const struct written *to)
     return AH_OK;
 }
 
-static int put_keys(const struct written *to)
+/* How many channels of a head rotate. */
+static int put_turning(const struct ah_gguf_written *to)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    int64_t size;
+    double part = 1;
+    AH_TRY(ah__json_int(&size, &to->json, "head_dim", 1, 1 << 16));
+    if (ah__json_has(&to->json, "partial_rotary_factor"))
+        AH_TRY(ah__json_double(&part, &to->json, "partial_rotary_factor", 0, 1));
+    ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "rope.dimension_count"),
+                     (uint32_t)((double)size * part));
+    return AH_OK;
+}
+
+static int put_keys(const struct ah_gguf_written *to)
 {
     char room[AH_GGUF_KEY_SIZE];
     double eps, theta;
@@ -69,27 +76,28 @@ static int put_keys(const struct written *to)
     AH_TRY(ah__json_double(&theta, &to->json, "rope_theta", 0, 1e12));
     ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "attention.layer_norm_rms_epsilon"), (float)eps);
     ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.freq_base"), (float)theta);
-    return put_rope(to);
+    AH_TRY(put_turning(to));
+    AH_TRY(put_rope(to));
+    return to->arch->write ? to->arch->write(to) : AH_OK;
 }
 
-/* llama.cpp has Mistral as a Llama. */
 static const struct ah_gguf_arch *arch_of(const struct ah_json *json)
 {
     const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json->node, "model_type"));
-    return type ? ah__gguf_arch_of(strcmp(type, "mistral") == 0 ? "llama" : type) : NULL;
+    return type ? ah__gguf_arch_of(type) : NULL;
 }
 
 int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *model)
 {
-    struct written to = {.writer = writer};
+    struct ah_gguf_written to = {.writer = writer};
     AH_TRY(config_open(&to.json, model));
-    bool uses = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(to.json.node, "use_sliding_window"));
     const char *name = ah_model_get(model)->name;
-    bool window = ah__json_has(&to.json, "sliding_window") && (uses || strcmp(name, "mistral") == 0);
     to.arch = arch_of(&to.json);
-    int status = !to.arch ? ah__fail(AH_EINPUT, "model '%s': GGUF is written of llama, mistral, qwen2 and qwen3", name)
-                 : window ? ah__fail(AH_EINPUT, "%s: key 'sliding_window': found a window, expected null", name)
-                          : put_keys(&to);
+    int status = to.arch ? put_keys(&to)
+                         : ah__fail(AH_EINPUT,
+                                    "model '%s': GGUF is written of llama, mistral, qwen2, qwen3, gemma, gemma2, "
+                                    "gemma3_text, phi3, granite, olmo2 and smollm3",
+                                    name);
     ah__json_free(&to.json);
     return status;
 }
@@ -110,34 +118,59 @@ int64_t ah__gguf_permutes(const struct ah_model *model, const char *param)
     return heads;
 }
 
-static int factors_make(float **factors, int64_t *count, const struct ah_json *json)
+static int llama3_make(struct ah_gguf_factors *out, const struct ah_json *json, const struct ah_json *rope)
 {
-    struct ah_json rope;
     struct ah_gguf_llama3 found;
     int64_t original, size;
-    AH_TRY(ah__json_object(&rope, json, "rope_scaling"));
-    AH_TRY(ah__json_double(&found.factor, &rope, "factor", 1e-3, 1e6));
-    AH_TRY(ah__json_double(&found.low, &rope, "low_freq_factor", 1e-6, 1e6));
-    AH_TRY(ah__json_double(&found.high, &rope, "high_freq_factor", 1e-6, 1e6));
-    AH_TRY(ah__json_int(&original, &rope, "original_max_position_embeddings", 1, 1 << 24));
+    AH_TRY(ah__json_double(&found.factor, rope, "factor", 1e-3, 1e6));
+    AH_TRY(ah__json_double(&found.low, rope, "low_freq_factor", 1e-6, 1e6));
+    AH_TRY(ah__json_double(&found.high, rope, "high_freq_factor", 1e-6, 1e6));
+    AH_TRY(ah__json_int(&original, rope, "original_max_position_embeddings", 1, 1 << 24));
     AH_TRY(ah__json_int(&size, json, "head_dim", 2, 1 << 16));
     AH_TRY(ah__json_double(&found.theta, json, "rope_theta", 1e-3, 1e12));
     found.original = (double)original;
-    *count = size / 2;
-    AH_TRY(ah__new(factors, (size_t)*count, sizeof **factors));
-    for (int64_t i = 0; i < *count; i++)
-        (*factors)[i] = (float)ah__gguf_llama3(&found, i, *count);
+    *out = (struct ah_gguf_factors){.name = AH_GGUF_FACTORS, .count = size / 2};
+    AH_TRY(ah__new(&out->values, (size_t)out->count, sizeof *out->values));
+    for (int64_t i = 0; i < out->count; i++)
+        out->values[i] = (float)ah__gguf_llama3(&found, i, out->count);
     return AH_OK;
 }
 
-int ah__gguf_rope_factors(float **factors, int64_t *count, const struct ah_model *model)
+static int longrope_make(struct ah_gguf_factors *out, const struct ah_json *rope, const char *key, const char *name)
+{
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(rope->node, key), *item;
+    int64_t i = 0;
+    *out = (struct ah_gguf_factors){.name = name, .count = cJSON_GetArraySize(array)};
+    AH_TRY(ah__new(&out->values, (size_t)out->count, sizeof *out->values));
+    cJSON_ArrayForEach(item, array)
+    {
+        out->values[i++] = (float)item->valuedouble;
+    }
+    return AH_OK;
+}
+
+static int factors_make(struct ah_gguf_factors factors[2], const struct ah_json *json)
+{
+    struct ah_json rope;
+    const char *type;
+    if (!ah__json_has(json, "rope_scaling"))
+        return AH_OK;
+    AH_TRY(ah__json_object(&rope, json, "rope_scaling"));
+    AH_TRY(ah__json_string(&type, &rope, ah__json_has(&rope, "type") ? "type" : "rope_type"));
+    if (strcmp(type, "llama3") == 0)
+        return llama3_make(&factors[0], json, &rope);
+    if (strcmp(type, "longrope") != 0)
+        return AH_OK;
+    AH_TRY(longrope_make(&factors[0], &rope, "long_factor", AH_GGUF_LONG_FACTORS));
+    return longrope_make(&factors[1], &rope, "short_factor", AH_GGUF_SHORT_FACTORS);
+}
+
+int ah__gguf_rope_factors(struct ah_gguf_factors factors[2], const struct ah_model *model)
 {
     struct ah_json json;
-    *factors = NULL;
+    factors[0] = factors[1] = (struct ah_gguf_factors){.name = NULL};
     AH_TRY(config_open(&json, model));
-    const cJSON *rope = cJSON_GetObjectItemCaseSensitive(json.node, "rope_scaling");
-    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(rope, "rope_type"));
-    int status = type && strcmp(type, "llama3") == 0 ? factors_make(factors, count, &json) : AH_OK;
+    int status = factors_make(factors, &json);
     ah__json_free(&json);
     return status;
 }

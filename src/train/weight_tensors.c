@@ -51,7 +51,7 @@ static int shards_read(struct ah_weight_tensors *out)
 static int gguf_take(struct ah_weight_tensors *out, const struct ah_gguf_tensor *tensor)
 {
     char name[AH_GGUF_NAME_SIZE];
-    if (!ah__gguf_param(name, out->gguf, tensor->name) && strcmp(tensor->name, "rope_freqs.weight") == 0)
+    if (!ah__gguf_param(name, out->gguf, tensor->name) && ah__gguf_constant(tensor->name))
         return AH_OK;
     struct ah_weight_tensor *to = &out->tensors[out->count++];
     *to = (struct ah_weight_tensor){.type_name = tensor->type->name,
@@ -60,6 +60,7 @@ static int gguf_take(struct ah_weight_tensors *out, const struct ah_gguf_tensor 
                                     .bytes = tensor->bytes,
                                     .widen = tensor->type->widen};
     AH_TRY(ah__gguf_permuted(&to->permuted, out->gguf, tensor->name));
+    AH_TRY(ah__gguf_added(&to->added, out->gguf, tensor->name));
     memcpy(to->dim, tensor->dim, sizeof tensor->dim);
     return ah__arena_strdup(&out->arena, &to->name, name);
 }
@@ -195,5 +196,7 @@ int ah__weight_tensor_read(float *to, const struct ah_weight_tensors *tensors, c
         read_permuted(to, tensor);
     else
         tensor->widen(to, tensor->data, ah__shape_count(&shape));
+    for (int64_t i = 0; tensor->added > 0 && i < ah__shape_count(&shape); i++)
+        to[i] -= tensor->added;
     return AH_OK;
 }

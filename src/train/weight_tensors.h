@@ -17,6 +17,7 @@ struct ah_weight_tensor {
     size_t bytes;
     /* Of `count` elements, whole blocks; null: a type that is not read. */
     void (*widen)(float *to, const unsigned char *from, int64_t count);
+    float added;      /* to the values that are kept: it is taken off when they are read */
     int64_t permuted; /* heads whose rows lie as llama.cpp has them (model/gguf.h); 0: as here */
 };
 

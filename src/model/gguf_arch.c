@@ -1,0 +1,341 @@
+/* The architectures of GGUF files, as llama.cpp's converter writes them and llama.cpp computes them. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "model/gguf.h"
+#include "model/gguf_internal.h"
+
+/* ---- llama, and mistral, which is one with a window -------------------------------------------------------------- */
+
+static const char *const window_key[] = {"attention.sliding_window", NULL};
+
+static int llama_read(const struct ah_gguf_config *config)
+{
+    int64_t window;
+    AH_TRY(ah__gguf_read_int(&window, config, "attention.sliding_window"));
+    if (window <= 0)
+        return AH_OK;
+    cJSON *type = cJSON_CreateString("mistral");
+    if (!type || !cJSON_ReplaceItemInObjectCaseSensitive(config->tree, "model_type", type))
+        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    return ah__json_add_int(config->tree, "sliding_window", window);
+}
+
+/* A window is written, though llama.cpp has none for this architecture: texts within it are the same. */
+static int llama_write(const struct ah_gguf_written *to)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    int64_t window;
+    if (!ah__json_has(&to->json, "sliding_window"))
+        return AH_OK;
+    AH_TRY(ah__json_int(&window, &to->json, "sliding_window", 1, INT32_MAX));
+    ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "attention.sliding_window"), (uint32_t)window);
+    return AH_OK;
+}
+
+/* ---- qwen2, qwen3 ------------------------------------------------------------------------------------------------ */
+
+static int qwen_write(const struct ah_gguf_written *to)
+{
+    if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(to->json.node, "use_sliding_window")))
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: key 'use_sliding_window': found true, expected false: llama.cpp has no window here",
+                    to->json.path);
+}
+
+/* ---- gemma2, gemma3 ---------------------------------------------------------------------------------------------- */
+
+static const struct ah_gguf_rename gemma_names[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                                    {"ffn_norm", "pre_feedforward_layernorm"},
+                                                    {"post_ffw_norm", "post_feedforward_layernorm"},
+                                                    {NULL, NULL}};
+static const char *const gemma_keys[] = {"attention.sliding_window", "attn_logit_softcapping",
+                                         "final_logit_softcapping", "rope.freq_base_swa", NULL};
+
+/* llama.cpp has it from the number of blocks: the largest model of the two families has another. */
+static int64_t gemma_scalar(const struct ah_gguf_arch *arch, int64_t layers, int64_t hidden, int64_t heads,
+                            int64_t size)
+{
+    bool largest = layers == (strcmp(arch->name, "gemma2") == 0 ? 46 : 62);
+    return largest ? hidden / heads : size;
+}
+
+static int64_t number_of(const cJSON *tree, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, key);
+    return cJSON_IsNumber(item) ? (int64_t)item->valuedouble : 0;
+}
+
+static int64_t scalar_of(const struct ah_gguf_arch *arch, const cJSON *tree)
+{
+    int64_t heads = number_of(tree, "num_attention_heads");
+    return gemma_scalar(arch, number_of(tree, "num_hidden_layers"), number_of(tree, "hidden_size"),
+                        heads > 0 ? heads : 1, number_of(tree, "head_dim"));
+}
+
+static int gemma_read(const struct ah_gguf_config *config)
+{
+    int64_t window;
+    AH_TRY(ah__gguf_read_int(&window, config, "attention.sliding_window"));
+    if (window > 0)
+        AH_TRY(ah__json_add_int(config->tree, "sliding_window", window));
+    AH_TRY(ah__gguf_add_double(config, "attn_logit_softcapping", "attn_logit_softcapping"));
+    AH_TRY(ah__gguf_add_double(config, "final_logit_softcapping", "final_logit_softcapping"));
+    if (strcmp(config->arch->name, "gemma3") == 0)
+        AH_TRY(ah__gguf_add_double(config, "rope.freq_base_swa", "rope_local_base_freq"));
+    return ah__json_add_int(config->tree, "query_pre_attn_scalar", scalar_of(config->arch, config->tree));
+}
+
+/* Every `step`-th block sees all. */
+static bool types_are(const struct ah_json *json, int64_t step)
+{
+    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->node, "layer_types"), *type;
+    int64_t i = 0;
+    cJSON_ArrayForEach(type, types)
+    {
+        const char *expected = ++i % step == 0 ? "full_attention" : "sliding_attention";
+        if (!cJSON_IsString(type) || strcmp(type->valuestring, expected) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int put_double(const struct ah_gguf_written *to, const char *ours, const char *key)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    double value;
+    if (!ah__json_has(&to->json, ours))
+        return AH_OK;
+    AH_TRY(ah__json_double(&value, &to->json, ours, -1e30, 1e30));
+    ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, key), (float)value);
+    return AH_OK;
+}
+
+static int gemma_write(const struct ah_gguf_written *to)
+{
+    bool second = strcmp(to->arch->name, "gemma2") == 0;
+    double scalar;
+    AH_TRY(ah__json_double(&scalar, &to->json, "query_pre_attn_scalar", 1, 1e6));
+    int64_t expected = scalar_of(to->arch, to->json.node);
+    if ((int64_t)scalar != expected)
+        return ah__fail(AH_EINPUT, "%s: key 'query_pre_attn_scalar': found %g, expected %lld, which llama.cpp takes",
+                        to->json.path, scalar, (long long)expected);
+    if (!types_are(&to->json, second ? 2 : 6))
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'layer_types': found others, expected every %s block to see all, as llama.cpp "
+                        "has it",
+                        to->json.path, second ? "second" : "sixth");
+    if (second &&
+        !(ah__json_has(&to->json, "attn_logit_softcapping") && ah__json_has(&to->json, "final_logit_softcapping")))
+        return ah__fail(AH_EINPUT,
+                        "%s: keys 'attn_logit_softcapping' and 'final_logit_softcapping': found null, expected "
+                        "numbers",
+                        to->json.path);
+    if (!second && ah__json_has(&to->json, "attn_logit_softcapping"))
+        return ah__fail(AH_EINPUT, "%s: key 'attn_logit_softcapping': found a number, expected null", to->json.path);
+    AH_TRY(llama_write(to));
+    AH_TRY(put_double(to, "attn_logit_softcapping", "attn_logit_softcapping"));
+    AH_TRY(put_double(to, "final_logit_softcapping", "final_logit_softcapping"));
+    return put_double(to, "rope_local_base_freq", "rope.freq_base_swa");
+}
+
+/* ---- phi3 -------------------------------------------------------------------------------------------------------- */
+
+static const struct ah_gguf_rename phi_names[] = {
+    {"attn_qkv", "self_attn.qkv_proj"}, {"ffn_up", "mlp.gate_up_proj"}, {NULL, NULL}};
+static const char *const phi_keys[] = {"attention.sliding_window", "rope.scaling.attn_factor", NULL};
+static const char *const phi_tensors[2][2] = {{"short_factor", AH_GGUF_SHORT_FACTORS},
+                                              {"long_factor", AH_GGUF_LONG_FACTORS}};
+
+static int add_factors(const struct ah_gguf_config *config, cJSON *rope, const char *key, const char *name)
+{
+    const struct ah_gguf_tensor *tensor = ah__gguf_find(config->file, name);
+    if (!tensor || tensor->rank != 1 || tensor->type->id != AH_GGUF_F32)
+        return ah__fail(AH_ECORRUPT, "%s: tensor '%s': found %s, expected numbers in F32", ah__gguf_path(config->file),
+                        name, tensor ? "another shape or type" : "nothing");
+    cJSON *array = cJSON_AddArrayToObject(rope, key);
+    bool added = array;
+    for (int64_t i = 0; added && i < tensor->dim[0]; i++) {
+        float value;
+        memcpy(&value, tensor->data + (size_t)i * sizeof value, sizeof value);
+        added = cJSON_AddItemToArray(array, cJSON_CreateNumber(ah__gguf_shortest((double)value)));
+    }
+    return added ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+}
+
+/* attention_factor only where it is another than what the lengths make it. */
+static int phi_rope(const struct ah_gguf_config *config, int64_t original)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    double factor = (double)number_of(config->tree, "max_position_embeddings") / (double)original, given;
+    double usual = factor > 1 ? sqrt(1 + log(factor) / log((double)original)) : 1;
+    cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
+    AH_TRY(ah__json_add_string(rope, "type", "longrope"));
+    for (int i = 0; i < 2; i++)
+        AH_TRY(add_factors(config, rope, phi_tensors[i][0], phi_tensors[i][1]));
+    given = usual;
+    AH_TRY(ah__gguf_double(&given, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.attn_factor"), 1e-6,
+                           1e6));
+    return fabs(given - usual) > 1e-6 * usual ? ah__json_add_double(rope, "attention_factor", ah__gguf_shortest(given))
+                                              : AH_OK;
+}
+
+static int phi_read(const struct ah_gguf_config *config)
+{
+    int64_t window, original;
+    AH_TRY(ah__gguf_read_int(&window, config, "attention.sliding_window"));
+    AH_TRY(ah__gguf_read_int(&original, config, "rope.scaling.original_context_length"));
+    if (window > 0)
+        AH_TRY(ah__json_add_int(config->tree, "sliding_window", window));
+    if (original > 1)
+        AH_TRY(ah__json_add_int(config->tree, "original_max_position_embeddings", original));
+    return ah__gguf_find(config->file, AH_GGUF_LONG_FACTORS) ? phi_rope(config, original > 1 ? original : 4096) : AH_OK;
+}
+
+static int phi_write(const struct ah_gguf_written *to)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    int64_t original, positions = number_of(to->json.node, "max_position_embeddings");
+    if (!ah__json_has(&to->json, "sliding_window")) /* by which llama.cpp tells Phi-4 */
+        ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "attention.sliding_window"), 0);
+    AH_TRY(llama_write(to));
+    original = positions;
+    if (ah__json_has(&to->json, "original_max_position_embeddings"))
+        AH_TRY(ah__json_int(&original, &to->json, "original_max_position_embeddings", 1, 1 << 24));
+    ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.original_context_length"),
+                     (uint32_t)original);
+    if (!ah__json_has(&to->json, "rope_scaling"))
+        return AH_OK;
+    struct ah_json rope;
+    double factor = (double)positions / (double)original;
+    AH_TRY(ah__json_object(&rope, &to->json, "rope_scaling"));
+    factor = factor > 1 ? sqrt(1 + log(factor) / log((double)original)) : 1;
+    if (ah__json_has(&rope, "attention_factor"))
+        AH_TRY(ah__json_double(&factor, &rope, "attention_factor", 1e-6, 1e6));
+    ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.attn_factor"), (float)factor);
+    return AH_OK;
+}
+
+/* ---- granite, olmo2, smollm3 ------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *ours, *key;
+} granite_scales[] = {{"embedding_multiplier", "embedding_scale"},
+                      {"residual_multiplier", "residual_scale"},
+                      {"attention_multiplier", "attention.scale"},
+                      {"logits_scaling", "logit_scale"}};
+static const char *const granite_keys[] = {"embedding_scale", "residual_scale", "attention.scale", "logit_scale", NULL};
+
+static int granite_read(const struct ah_gguf_config *config)
+{
+    int64_t size = number_of(config->tree, "head_dim");
+    for (size_t i = 0; i < AH_LENGTH(granite_scales); i++)
+        AH_TRY(ah__gguf_add_double(config, granite_scales[i].key, granite_scales[i].ours));
+    if (cJSON_HasObjectItem(config->tree, "attention_multiplier"))
+        return AH_OK;
+    return ah__json_add_double(config->tree, "attention_multiplier", 1 / sqrt((double)size));
+}
+
+static int granite_write(const struct ah_gguf_written *to)
+{
+    for (size_t i = 0; i < AH_LENGTH(granite_scales); i++)
+        AH_TRY(put_double(to, granite_scales[i].ours, granite_scales[i].key));
+    return AH_OK;
+}
+
+static const struct ah_gguf_rename olmo_names[] = {
+    {"post_attention_norm", "post_attention_layernorm"}, {"post_ffw_norm", "post_feedforward_layernorm"}, {NULL, NULL}};
+
+static int smollm_write(const struct ah_gguf_written *to)
+{
+    const cJSON *turns;
+    int64_t i = 0;
+    cJSON_ArrayForEach(turns, cJSON_GetObjectItemCaseSensitive(to->json.node, "no_rope_layers"))
+    {
+        if ((++i % 4 == 0) != (turns->valueint == 0))
+            return ah__fail(AH_EINPUT,
+                            "%s: key 'no_rope_layers': found others, expected every fourth block not to rotate, "
+                            "as llama.cpp has it",
+                            to->json.path);
+    }
+    return AH_OK;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS] = {
+    {.name = "llama",
+     .model_type = "llama",
+     .permuted = true,
+     .states_bias = true,
+     .states_mlp_bias = true,
+     .honoured = window_key,
+     .read = llama_read,
+     .write = llama_write},
+    {.name = "qwen2", .model_type = "qwen2", .write = qwen_write},
+    {.name = "qwen3", .model_type = "qwen3", .states_bias = true, .write = qwen_write},
+    {.name = "gemma", .model_type = "gemma", .adds_one = true},
+    {.name = "gemma2",
+     .model_type = "gemma2",
+     .adds_one = true,
+     .own = gemma_names,
+     .honoured = gemma_keys,
+     .read = gemma_read,
+     .write = gemma_write},
+    {.name = "gemma3",
+     .model_type = "gemma3_text",
+     .adds_one = true,
+     .own = gemma_names,
+     .honoured = gemma_keys,
+     .read = gemma_read,
+     .write = gemma_write},
+    {.name = "phi3",
+     .model_type = "phi3",
+     .partial = true,
+     .own = phi_names,
+     .honoured = phi_keys,
+     .read = phi_read,
+     .write = phi_write},
+    {.name = "granite",
+     .model_type = "granite",
+     .permuted = true,
+     .states_bias = true,
+     .states_mlp_bias = true,
+     .honoured = granite_keys,
+     .read = granite_read,
+     .write = granite_write},
+    {.name = "olmo2", .model_type = "olmo2", .states_bias = true, .own = olmo_names},
+    {.name = "smollm3",
+     .model_type = "smollm3",
+     .permuted = true,
+     .states_bias = true,
+     .states_mlp_bias = true,
+     .write = smollm_write},
+};
+
+const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
+{
+    const char *type = strcmp(model_type, "mistral") == 0 ? "llama" : model_type;
+    for (size_t i = 0; i < AH_LENGTH(ah__gguf_archs); i++)
+        if (strcmp(ah__gguf_archs[i].model_type, type) == 0)
+            return &ah__gguf_archs[i];
+    return NULL;
+}
+
+int ah__gguf_arch_find(const struct ah_gguf_arch **out, const struct ah_gguf *file)
+{
+    char names[128] = "";
+    const char *name = NULL;
+    AH_TRY(ah__gguf_text(&name, file, "general.architecture"));
+    for (size_t i = 0; i < AH_LENGTH(ah__gguf_archs); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", ah__gguf_archs[i].name);
+        if (name && strcmp(ah__gguf_archs[i].name, name) == 0) {
+            *out = &ah__gguf_archs[i];
+            return AH_OK;
+        }
+    }
+    return ah__fail(AH_EINPUT, "%s: key 'general.architecture': found %s%.40s%s, expected one of %s",
+                    ah__gguf_path(file), name ? "'" : "nothing", name ? name : "", name ? "'" : "", names);
+}

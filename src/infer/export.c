@@ -143,6 +143,7 @@ static int keys_put(struct export *to)
     const struct ah_gguf_tokenizer tokenizer = {.path = to->folder,
                                                 .json = file_text(to, "tokenizer.json"),
                                                 .config = file_text(to, "tokenizer_config.json"),
+                                                .template = file_text(to, "chat_template.jinja"),
                                                 .tokenizer = to->from.tokenizer,
                                                 .rows = ah_model_get(to->from.model)->vocab_size};
     static const struct {

@@ -149,16 +149,33 @@ static int put_around(const struct written *to)
     return AH_OK;
 }
 
-static int put_config(const struct written *to)
+/* The key's text, or of a list of named templates the default; null: none. */
+static const char *template_of(const cJSON *config)
 {
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(config, "chat_template");
+    if (!cJSON_IsArray(found))
+        return cJSON_GetStringValue(found);
+    for (const cJSON *item = found->child; item; item = item->next) {
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
+        if (name && strcmp(name, "default") == 0)
+            return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "template"));
+    }
+    return NULL;
+}
+
+static int put_template(const struct written *to)
+{
+    static const char key[] = "tokenizer.chat_template";
     struct ah_json config;
     const char *text = to->from->config;
-    if (!text)
+    if (to->from->template)
+        ah__gguf_put_text(to->writer, key, to->from->template);
+    if (to->from->template || !text)
         return AH_OK;
     AH_TRY(ah__json_parse(&config, text, strlen(text), to->from->path));
-    const char *chat = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(config.node, "chat_template"));
+    const char *chat = template_of(config.node);
     if (chat)
-        ah__gguf_put_text(to->writer, "tokenizer.chat_template", chat);
+        ah__gguf_put_text(to->writer, key, chat);
     ah__json_free(&config);
     return AH_OK;
 }
@@ -180,7 +197,7 @@ static int put_all(struct written *to)
         ah__gguf_item_int(to->writer, (int32_t)to->tokens[i].type);
     AH_TRY(put_merges(to, cJSON_GetObjectItemCaseSensitive(to->model.node, "merges")));
     AH_TRY(put_around(to));
-    return put_config(to);
+    return put_template(to);
 }
 
 int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, const struct ah_gguf_tokenizer *from)

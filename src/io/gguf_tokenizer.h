@@ -7,9 +7,10 @@
 #include "tokenizer/tokenizer.h"
 
 /* `rows`: of the embedding; tokens up to there that the tokenizer does not have are padded, as llama.cpp does. `config`
- * may be null. AH_EINPUT names `path`, key and what llama.cpp has nothing for; AH_ENOMEM. */
+ * may be null, and so may `template`, of chat_template.jinja, which comes before the config's. AH_EINPUT names `path`,
+ * key and what llama.cpp has nothing for; AH_ENOMEM. */
 struct ah_gguf_tokenizer {
-    const char *path, *json, *config;
+    const char *path, *json, *config, *template;
     const struct ah_tokenizer *tokenizer; /* the same, open */
     int64_t rows;
 };

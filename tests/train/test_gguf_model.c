@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "golden/crc.h"
 #include "io/gguf_write.h"
+#include "io/model_files.h"
 #include "io/model_tokenizer.h"
 #include "train/tiny.h"
 #include "train/weight_tensors.h"
@@ -333,6 +334,33 @@ static void parts_of_models_are_refused(void **state)
     expect_part_refused("model", 1, "tensor 'token_embd.weight': found nothing");
 }
 
+/* Whichever file a folder has its template in. */
+static void templates_go_into_the_file(void **state)
+{
+    (void)state;
+    static const char list[] = "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"other\"}, "
+                               "{\"name\": \"default\", \"template\": \"of the list\"}]}";
+    static const struct {
+        const char *name, *text, *expected;
+    } rows[] = {
+        {"tokenizer_config.json", "{\"chat_template\": \"of the config\"}", "of the config"},
+        {"tokenizer_config.json", list, "of the list"},
+        {"chat_template.jinja", "of a file", "of a file"}, /* comes before the others */
+    };
+    char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
+    folder_of(folder, llama_config);
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        struct ah_model_files files = {0};
+        write_text(at(path, folder, rows[i].name), rows[i].text);
+        assert_ok(ah_export_gguf(at(file, folder, "template.gguf"), folder, "f32"));
+        assert_ok(ah__model_files_load(&files, file));
+        for (size_t k = 0; k < files.count; k++)
+            if (strcmp(files.file[k].name, "tokenizer_config.json") == 0)
+                assert_non_null(strstr(files.file[k].text, rows[i].expected));
+        ah__model_files_free(&files);
+    }
+}
+
 /* Halves and eighths: what gguf's own reader gives is checked by hand; here, that they are near and stay so. */
 static void types_round_as_they_say(void **state)
 {
@@ -370,8 +398,9 @@ static void others_are_refused_by_name(void **state)
     assert_non_null(strstr(ah_error(), "key 'tokenizer.ggml.tokens': found nothing"));
 }
 
-AH_TEST_SUITE("train/gguf_model", cmocka_unit_test(parameters_have_their_values),
-              cmocka_unit_test(configuration_is_the_families), cmocka_unit_test(tokenizer_is_in_the_file),
-              cmocka_unit_test(a_file_trains_and_becomes_a_folder), cmocka_unit_test(a_folder_becomes_a_file),
-              cmocka_unit_test(what_llama_cpp_lacks_is_not_written), cmocka_unit_test(parts_of_models_are_refused),
-              cmocka_unit_test(types_round_as_they_say), cmocka_unit_test(others_are_refused_by_name))
+AH_TEST_SUITE("train/gguf_model", cmocka_unit_test(templates_go_into_the_file),
+              cmocka_unit_test(parameters_have_their_values), cmocka_unit_test(configuration_is_the_families),
+              cmocka_unit_test(tokenizer_is_in_the_file), cmocka_unit_test(a_file_trains_and_becomes_a_folder),
+              cmocka_unit_test(a_folder_becomes_a_file), cmocka_unit_test(what_llama_cpp_lacks_is_not_written),
+              cmocka_unit_test(parts_of_models_are_refused), cmocka_unit_test(types_round_as_they_say),
+              cmocka_unit_test(others_are_refused_by_name))

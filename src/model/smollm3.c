@@ -3,9 +3,9 @@
 #include "model/decoder.h"
 #include "model/family.h"
 
-/* sliding_window says nothing without use_sliding_window. */
-static const char *const keys[] = {AH_DECODER_KEYS,          "attention_bias", "mlp_bias", "no_rope_layers",
-                                   "no_rope_layer_interval", "sliding_window", NULL};
+/* sliding_window and max_window_layers say nothing without use_sliding_window. */
+static const char *const keys[] = {AH_DECODER_KEYS,          "attention_bias", "mlp_bias",          "no_rope_layers",
+                                   "no_rope_layer_interval", "sliding_window", "max_window_layers", NULL};
 
 /* A 1 where queries and keys rotate, for each block; more are passed over. */
 static int parse_array(struct ah_decoder *decoder, const struct ah_json *json, const cJSON *array)

@@ -357,7 +357,12 @@ static void shipped_models_have_their_sizes(void **state)
                   {"opt-1.3b", 1315758080},       {"phi-3-mini-4k", 3821079552}, {"phi-4", 14659507200},
                   {"smollm3-3b", 3075098624},     {"olmo3-7b", 7298011136},      {"gemma-2b", 2506172416},
                   {"gemma3-1b", 999885952},       {"gemma3-270m", 268098176},    {"granite-3.3-2b", 2533539840},
-                  {"granite-3.3-8b", 8170864640}, {"olmo2-1b", 1484916736},      {"olmo2-7b", 7298617344}};
+                  {"granite-3.3-8b", 8170864640}, {"olmo2-1b", 1484916736},      {"olmo2-7b", 7298617344},
+                  {"phi-3.5-mini", 3821079552},   {"phi-4-mini", 3836021760},    {"gemma2-2b", 2614341888},
+                  {"gemma2-9b", 9241705984},      {"qwen2.5-3b", 3085938688},    {"qwen2.5-14b", 14770033664},
+                  {"qwen3-4b", 4022468096},       {"qwen3-14b", 14768307200},    {"llama-3.2-3b", 3212749824},
+                  {"llama-3.3-70b", 70553706496}, {"smollm2-1.7b", 1711376384},  {"mistral-nemo-12b", 12247782400},
+                  {"falcon3-7b", 7455550464}};
     for (size_t i = 0; i < AH_LENGTH(models); i++) {
         int64_t found = parameters_of(models[i].name);
         if (found != models[i].parameters)

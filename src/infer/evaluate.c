@@ -15,7 +15,8 @@ struct evaluator {
     struct ah_inference model;
     struct ah_tokens *tokens;
     bool examples; /* the data are; else one text, or one row of tokens */
-    bool lead;     /* each window of these begins with the tokenizer's BOS */
+    bool lead;     /* each window of these begins with the tokenizer's BOS: */
+    int32_t bos;
     int64_t batch, seq, windows;
     int32_t *ids, *targets; /* [batch, seq] */
     double nats;            /* of the tokens predicted so far */
@@ -59,12 +60,12 @@ static int lead_find(struct evaluator *eval)
     const struct ah_tokenizer *tokenizer = eval->model.tokenizer;
     int32_t *plain, *with;
     int64_t plain_count, count;
-    if (!tokenizer->has_bos || tokenizer->bos >= ah_model_get(eval->model.model)->vocab_size)
-        return AH_OK;
     AH_TRY(tokenizer->encode(&plain, &plain_count, tokenizer, "a", 1));
     int status = tokenizer->encode_prompt(&with, &count, tokenizer, "a", 1);
     if (status == AH_OK) {
-        eval->lead = count > plain_count && with[0] == tokenizer->bos && plain_count && plain[0] != tokenizer->bos;
+        eval->lead = count > plain_count && plain_count && with[0] != plain[0] && with[1] == plain[0] &&
+                     with[0] < ah_model_get(eval->model.model)->vocab_size;
+        eval->bos = with[0];
         ah__free(with);
     }
     ah__free(plain);
@@ -103,7 +104,7 @@ static int fill_row(const struct evaluator *eval, int64_t window, int32_t *ids, 
         return ah__tokens_val_batch(eval->tokens, window, 1, &(struct ah_batch){ids, targets, NULL});
     count = window < eval->windows ? count : 0;
     if (count) {
-        ids[0] = eval->model.tokenizer->bos;
+        ids[0] = eval->bos;
         AH_TRY(ah__tokens_read(eval->tokens, first, count - eval->lead, ids + eval->lead));
         AH_TRY(ah__tokens_read(eval->tokens, first + !eval->lead, count, targets));
     }

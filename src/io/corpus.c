@@ -406,6 +406,8 @@ int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t coun
     AH_TRY(ah__documents_open(&loader.documents, paths, count, format));
     int status = load_all(&loader);
     corpus.signature = ah__hash_int(tokenizer->signature, ah__documents_signature(loader.documents));
+    if (tokenizer->end_given)
+        corpus.signature = ah__hash_int((uint64_t)tokenizer->eos, corpus.signature);
     corpus.bytes = ah__documents_bytes(loader.documents);
     if (status == AH_OK && corpus.templated)
         corpus.signature = learned_signature(&corpus);

@@ -192,6 +192,7 @@ int ah__tokenizer_end_set(const struct ah_tokenizer *tokenizer, const char *toke
     struct ah_tokenizer *own = (struct ah_tokenizer *)(uintptr_t)tokenizer; /* opened by the caller, who alone has it */
     own->eos = id;
     own->has_eos = true;
+    own->end_given = true;
     return AH_OK;
 }
 

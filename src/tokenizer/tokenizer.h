@@ -17,6 +17,7 @@ struct ah_tokenizer {
     bool text_is_ids;   /* the text's bytes are its ids, so that a file of text can be used as it lies */
     uint64_t signature; /* tells tokenizers apart on resume; 0: byte-level */
     bool has_bos, has_eos;
+    bool end_given;       /* eos is what the caller said (ah__tokenizer_end_set) */
     int32_t bos, eos;     /* what begins and ends a text, where it has them */
     const int32_t *stops; /* [stop_count] ids that end what a model writes */
     int32_t stop_count;

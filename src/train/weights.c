@@ -74,10 +74,11 @@ struct source {
     const char *path;
     struct ah_weight_tensors tensors;
     const struct ah_partition *partition;
-    size_t cut;             /* bytes at the start of parameters' names that tensors lack */
-    const char *head;       /* a tied head that is there once more; null: it is not */
-    const char *head_alone; /* a tied head that is there instead of the embedding */
-    size_t buffers;         /* left out */
+    size_t cut;                       /* bytes at the start of parameters' names that tensors lack */
+    const char *head;                 /* a tied head that is there once more; null: it is not */
+    const char *head_alone;           /* a tied head that is there instead of the embedding; null: none */
+    const struct ah_param *embedding; /* which that is */
+    size_t buffers;                   /* left out */
     const char *buffer;
 };
 
@@ -96,8 +97,7 @@ static const char *own_name(const struct source *source, const struct ah_param *
 /* The tensor that has it. */
 static const char *name_of(const struct source *source, const struct ah_param *param)
 {
-    bool shared = source->head_alone && param->group == source->partition->shared_group;
-    return shared ? source->head_alone : own_name(source, param);
+    return source->head_alone && param == source->embedding ? source->head_alone : own_name(source, param);
 }
 
 static const struct ah_param *param_of(const struct source *source, const char *tensor)
@@ -133,8 +133,10 @@ static void find_head_alone(struct source *source)
             ah__weight_tensors_find(&source->tensors, own_name(source, param)))
             continue;
         for (size_t i = 0; i < AH_LENGTH(head_names) && !source->head_alone; i++)
-            if (ah__weight_tensors_find(&source->tensors, head_names[i]))
+            if (ah__weight_tensors_find(&source->tensors, head_names[i])) {
                 source->head_alone = head_names[i];
+                source->embedding = param;
+            }
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "io/model_tokenizer.h"
 #include "io/safetensors.h"
 #include "train/tiny.h"
 
@@ -132,6 +133,68 @@ static void plain_weights(void **state)
     assert_fails(ah_eval(&plain, &given), AH_EINPUT, "found no checkpoint and no weights");
 }
 
+/* Beside a tokenizer that begins texts: each window begins with BOS, and every token is predicted, as llama.cpp and
+ * lm-eval count it. */
+static void windows_begin_with_bos(void **state)
+{
+    (void)state;
+    static const char config[] = "{\"model_type\": \"llama\", \"vocab_size\": 1760, \"hidden_size\": 16, "
+                                 "\"intermediate_size\": 32, \"num_hidden_layers\": 3, \"num_attention_heads\": 2, "
+                                 "\"max_position_embeddings\": 16, \"tie_word_embeddings\": true}";
+    char folder[PATH_SIZE], path[PATH_SIZE], out[PATH_SIZE], logits_path[PATH_SIZE], *tokenizer_text;
+    size_t length;
+    int32_t *ids;
+    int64_t count;
+    double nats = 0;
+    const struct ah_tokenizer *tokenizer;
+    struct ah_train_result trained;
+    struct ah_eval_result result;
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    snprintf(path, sizeof path, "%s/golden/tokenizers/llama2/tokenizer.json", ah_test_source());
+    assert_ok(ah__file_read(&tokenizer_text, &length, path, 1 << 20));
+    write_text(at(path, folder, "tokenizer.json"), tokenizer_text);
+    ah__free(tokenizer_text);
+    write_text(at(path, folder, "config.json"), config);
+    struct ah_train_options train = options_of(&place);
+    train.model_path = folder;
+    train.profile_path = NULL;
+    train.steps = 1;
+    train.out_dir = at(out, folder, "out");
+    assert_ok(ah_train(&trained, &train));
+    assert_ok(ah__model_tokenizer_open(&tokenizer, folder));
+    assert_ok(tokenizer->encode_prompt(&ids, &count, tokenizer, "a", 1));
+    const int32_t bos = ids[0];
+    ah__free(ids);
+    assert_ok(tokenizer->encode(&ids, &count, tokenizer, text, LENGTH));
+    assert_int_not_equal(ids[0], bos);
+    struct ah_eval_options given = options();
+    given.model_dir = out;
+    for (int64_t first = 0; first < count; first += SEQ) {
+        int32_t window[SEQ] = {bos};
+        int64_t here = count - first < SEQ ? count - first : SEQ;
+        struct ah_safetensors *file;
+        memcpy(window + 1, ids + first, (size_t)(here - 1) * sizeof *ids);
+        assert_ok(ah_eval_logits(at(logits_path, folder, "logits.safetensors"), window, here, &given));
+        assert_ok(ah__safetensors_open(&file, logits_path));
+        const struct ah_safetensors_tensor *logits = ah__safetensors_find(file, "logits");
+        for (int64_t i = 0; i < here; i++) {
+            static float row[1760];
+            double total = 0;
+            memcpy(row, logits->data + (size_t)i * sizeof row, sizeof row);
+            for (size_t v = 0; v < AH_LENGTH(row); v++)
+                total += exp((double)row[v]);
+            nats += log(total) - (double)row[ids[first + i]];
+        }
+        ah__safetensors_close(file);
+    }
+    assert_ok(ah_eval(&result, &given));
+    assert_true(result.bos);
+    assert_int_equal(result.tokens, count);
+    assert_true(fabs(result.loss - nats / (double)count) < 1e-5 * result.loss);
+    ah__free(ids);
+    ah__tokenizer_close(tokenizer);
+}
+
 /* Of examples the completions are predicted, and their ends. */
 static void completions_alone(void **state)
 {
@@ -186,6 +249,7 @@ static void refused(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-AH_TEST_SUITE("infer/eval", cmocka_unit_test_setup(every_token_but_the_first, train_once),
+AH_TEST_SUITE("infer/eval", cmocka_unit_test_setup(windows_begin_with_bos, train_once),
+              cmocka_unit_test_setup(every_token_but_the_first, train_once),
               cmocka_unit_test_setup(a_short_text, train_once), cmocka_unit_test_setup(plain_weights, train_once),
               cmocka_unit_test_setup(completions_alone, train_once), cmocka_unit_test_setup(refused, train_once))

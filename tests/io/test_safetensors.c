@@ -177,6 +177,10 @@ static void unusual_but_good(void **state)
     assert_int_equal(ah__safetensors_count(file), 0);
     assert_null(ah__safetensors_find(file, "a"));
     ah__safetensors_close(file);
+    file_make("{\"__metadata__\":null,\"i\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}", data, 8);
+    assert_ok(ah__safetensors_open(&file, path)); /* as some programs write it */
+    assert_int_equal(ah__safetensors_count(file), 1);
+    ah__safetensors_close(file);
     file_make("{\"z\":{\"dtype\":\"BOOL\",\"shape\":[1,1,1,1,1],\"data_offsets\":[8,9]},\"e\":{\"shape\":[0],\"dtype\":"
               "\"F32\","
               "\"data_offsets\":[8,8]},\"i\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}  ",

@@ -1,6 +1,7 @@
 /* Trainings on examples, documents and token files of other programs. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "base/alloc.h"
@@ -169,6 +170,53 @@ static void conversations_train_and_resume(void **state)
     assert_fails(ah_train(&result, &resume), AH_ESTALE, "as in the checkpoint's data");
 }
 
+/* The token that ends a text is part of the data: kept when the training goes on, and another one is refused. */
+static void an_end_is_kept(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char whole[PATH_SIZE], part[PATH_SIZE], none[PATH_SIZE], data[PATH_SIZE], model[PATH_SIZE - 64];
+    char path[PATH_SIZE], text[8192], *tokenizer;
+    size_t length;
+    place_init(&place);
+    snprintf(model, sizeof model, "%s-model", place.out);
+    assert_int_equal(mkdir(model, 0777), 0);
+    snprintf(path, sizeof path, "%s/golden/tokenizers/qwen2/tokenizer.json", ah_test_source());
+    assert_ok(ah__file_read(&tokenizer, &length, path, 1 << 20));
+    write_text(at(path, model, "tokenizer.json"), tokenizer);
+    ah__free(tokenizer);
+    write_text(at(path, model, "config.json"),
+               "{\"model_type\": \"gpt2\", \"vocab_size\": 1600, \"n_positions\": 16, \"n_embd\": 16, \"n_layer\": 3, "
+               "\"n_head\": 2}");
+    length = 0;
+    for (int i = 0; i < 60; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "{\"text\": \"%d and %d\"}\n", i, i * 7);
+    snprintf(data, sizeof data, "%s.jsonl", place.data);
+    assert_ok(ah__file_write(data, text, length));
+    struct ah_train_options options = options_on(&place, data, whole, "whole");
+    options.model_path = model;
+    options.profile_path = NULL;
+    options.eos = "<|im_end|>";
+    assert_ok(ah_train(&result, &options));
+    options.out_dir = none;
+    snprintf(none, sizeof none, "%s-none", place.out);
+    options.eos = NULL;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "--eos");
+    options.eos = "<|im_end|>";
+    options.out_dir = part;
+    snprintf(part, sizeof part, "%s-part", place.out);
+    assert_ok(train_watched(&result, &options, NULL, stop_at_3));
+    struct ah_train_options resume = resume_of(&place);
+    resume.resume_dir = part;
+    resume.profile_path = NULL;
+    resume.eos = "<|im_start|>";
+    assert_fails(ah_train(&result, &resume), AH_ESTALE, "as in the checkpoint's data");
+    resume.eos = NULL;
+    assert_ok(ah_train(&result, &resume));
+    expect_same_file(whole, part, "checkpoint/model.safetensors");
+}
+
 /* Steps that pass over the training part so often, and no steps beside them. */
 static void epochs_are_steps(void **state)
 {
@@ -189,6 +237,6 @@ static void epochs_are_steps(void **state)
     assert_fails(ah_train(&result, &options), AH_EINPUT, "epochs: found -1, expected more than 0");
 }
 
-AH_TEST_SUITE("train/data", cmocka_unit_test(conversations_train_and_resume), cmocka_unit_test(epochs_are_steps),
-              cmocka_unit_test(examples_train_and_resume), cmocka_unit_test(packed_text_is_the_same_text),
-              cmocka_unit_test(a_format_is_kept))
+AH_TEST_SUITE("train/data", cmocka_unit_test(an_end_is_kept), cmocka_unit_test(conversations_train_and_resume),
+              cmocka_unit_test(epochs_are_steps), cmocka_unit_test(examples_train_and_resume),
+              cmocka_unit_test(packed_text_is_the_same_text), cmocka_unit_test(a_format_is_kept))

@@ -306,6 +306,62 @@ static void names_of_other_programs(void **state)
     ah__safetensors_close(file);
 }
 
+/* What wrappers of PyTorch put before names, alone and one behind the other; a prefix that only some tensors have is
+ * none, and one that nobody knows is told by the names that are there. */
+static void prefixes_of_wrappers(void **state)
+{
+    (void)state;
+    static const char *const prefixes[] = {"module.", "_orig_mod.", "base_model.model.", "module._orig_mod.",
+                                           "_orig_mod.module.base_model.model."};
+    struct place place;
+    struct ah_train_result result;
+    struct copy copies[64], plain[64];
+    struct ah_safetensors *file;
+    char model[PATH_SIZE], folder[PATH_SIZE], path[PATH_SIZE], out[PATH_SIZE];
+    trained(model, &place);
+    assert_ok(ah__safetensors_open(&file, at(path, model, "model.safetensors")));
+    size_t count = copies_of(plain, file);
+    folder_like(folder, model, "wrapped");
+    for (size_t i = 0; i < AH_LENGTH(prefixes); i++) {
+        copies_of(copies, file);
+        for (size_t k = 0; k < count; k++)
+            snprintf(copies[k].name, sizeof copies[k].name, "%s%.64s", prefixes[i], plain[k].name);
+        write_copies(folder, "model.safetensors", copies, 0, count);
+        expect_same_weights(folder, model, &place);
+    }
+    struct ah_train_options options = from(folder, &place, out, "other");
+    snprintf(copies[0].name, sizeof copies[0].name, "%.64s", plain[0].name);
+    write_copies(folder, "model.safetensors", copies, 0, count);
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "which the model has; it has ");
+    for (size_t k = 0; k < count; k++)
+        snprintf(copies[k].name, sizeof copies[k].name, "wrapper.%.64s", plain[k].name);
+    write_copies(folder, "model.safetensors", copies, 0, count);
+    assert_fails(ah_train(&result, &options), AH_EINPUT, ", from 'wrapper.transformer.h.0.");
+    assert_non_null(strstr(ah_error(), "' to 'wrapper.transformer.wte.weight'"));
+    ah__safetensors_close(file);
+}
+
+/* A tied model whose embedding lies there by its head's name alone. */
+static void a_head_alone_is_the_embedding(void **state)
+{
+    (void)state;
+    struct place place;
+    struct copy copies[64];
+    struct ah_safetensors *file;
+    char model[PATH_SIZE], folder[PATH_SIZE], path[PATH_SIZE];
+    trained(model, &place);
+    assert_ok(ah__safetensors_open(&file, at(path, model, "model.safetensors")));
+    size_t count = copies_of(copies, file), wte = 0;
+    while (strcmp(copies[wte].name, "transformer.wte.weight") != 0)
+        wte++;
+    snprintf(copies[wte].name, sizeof copies[wte].name, "lm_head.weight");
+    folder_like(folder, model, "head-alone");
+    write_copies(folder, "model.safetensors", copies, 0, count);
+    expect_same_weights(folder, model, &place);
+    assert_string_equal(last_note, "");
+    ah__safetensors_close(file);
+}
+
 /* A model saved in half precision starts from just those values. */
 static void half_floats_widen_exactly(void **state)
 {
@@ -364,8 +420,8 @@ static void every_half_float_is_its_value(void **state)
     assert_int_equal(fesetenv(&before), 0);
 }
 
-AH_TEST_SUITE("train/weights", cmocka_unit_test(weights_are_where_it_starts),
-              cmocka_unit_test(random_is_as_without_weights), cmocka_unit_test(wrong_words_are_refused),
-              cmocka_unit_test(every_tensor_is_accounted_for), cmocka_unit_test(several_files_are_one_model),
-              cmocka_unit_test(names_of_other_programs), cmocka_unit_test(half_floats_widen_exactly),
-              cmocka_unit_test(every_half_float_is_its_value))
+AH_TEST_SUITE("train/weights", cmocka_unit_test(prefixes_of_wrappers), cmocka_unit_test(a_head_alone_is_the_embedding),
+              cmocka_unit_test(weights_are_where_it_starts), cmocka_unit_test(random_is_as_without_weights),
+              cmocka_unit_test(wrong_words_are_refused), cmocka_unit_test(every_tensor_is_accounted_for),
+              cmocka_unit_test(several_files_are_one_model), cmocka_unit_test(names_of_other_programs),
+              cmocka_unit_test(half_floats_widen_exactly), cmocka_unit_test(every_half_float_is_its_value))

@@ -149,7 +149,8 @@ struct ah_train_options {
      * random so that its mean is exact. A master in bf16 is for dtype "bf16" alone. Moments may be "int8", too: codes
      * of 8 bits in groups of 256 with one scale, as 8-bit Adam has them. */
     const char *master, *moments;
-    bool strict; /* keys of config.json that are not known here are refused, not noted */
+    bool strict;         /* keys of config.json that are not known here are refused, not noted */
+    bool convert_states; /* a resumed training may have another master or other moments: its states become those */
 };
 
 /* Everything unset; null pointers. To be called before any field is set, with the size of the struct as the program was

@@ -544,6 +544,7 @@ class ah_train_options(Structure):
         ("master", c_char_p),
         ("moments", c_char_p),
         ("strict", c_bool),
+        ("convert_states", c_bool),
     ]
 
 

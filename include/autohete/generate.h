@@ -56,6 +56,8 @@ struct ah_generate_options {
     void *context;
     bool chat;                 /* the prompt is what a user says, rendered by the model's chat template */
     const char *chat_template; /* then: file of a template to use instead; null: the model's */
+    const char *adapter_dir;   /* folder of an adapter for the model, PEFT's or of a training here; null: none, or
+                                * model_dir is one, which says where its model is */
 };
 /* Continues the prompt, by the folder's tokenizer; without one tokens are bytes (AH_EINPUT for a vocabulary beyond
  * 256). Same bytes for any number of threads. */
@@ -91,6 +93,7 @@ struct ah_eval_options {
     void *context;
     const char *eos;                      /* token that ends a text, or its id; null: as the tokenizer's files say */
     const char *chat_template, *train_on; /* as for ah_train */
+    const char *adapter_dir;              /* as for ah_generate */
 };
 struct ah_eval_result {
     double loss;          /* natural log, mean over tokens */

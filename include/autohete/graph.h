@@ -28,7 +28,7 @@ struct ah_tensor {
     int32_t id;
 };
 
-enum ah_init { AH_INIT_ZEROS, AH_INIT_ONES, AH_INIT_NORMAL };
+enum ah_init { AH_INIT_ZEROS, AH_INIT_ONES, AH_INIT_NORMAL, AH_INIT_UNIFORM };
 
 struct ah_graph;
 
@@ -47,8 +47,8 @@ AH_API void ah_graph_scope_pop(struct ah_graph *graph);
 AH_API struct ah_tensor ah_graph_tokens(struct ah_graph *graph, int64_t batch, int64_t seq);
 AH_API struct ah_tensor ah_graph_targets(struct ah_graph *graph, int64_t batch, int64_t seq);
 /* A parameter; its name in checkpoints is the scopes and `name` joined by '.'. `std` is the deviation of
- * AH_INIT_NORMAL. A parameter used in two partitions (a tied embedding) belongs to the first. Rank >= 2 takes part in
- * weight decay. */
+ * AH_INIT_NORMAL and AH_INIT_UNIFORM. A parameter used in two partitions (a tied embedding) belongs to the first. Rank
+ * >= 2 takes part in weight decay. */
 AH_API struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape,
                                        enum ah_init init, float std);
 
@@ -192,6 +192,21 @@ AH_API void ah_bundled_models_free(char **paths, int count);
 /* From a user's own definition; strings are copied. */
 AH_API int ah_model_new(struct ah_model **out, const struct ah_model_def *def);
 AH_API void ah_model_free(struct ah_model *model);
+/* What of a model is trained; nothing set: all of it. */
+struct ah_tuning {
+    /* Parameters that stay as they are, by their names in checkpoints: patterns as of fnmatch(3) with commas between
+     * them. Of every block the same. Null: none. */
+    const char *freeze;
+    /* Low-rank adapters (LoRA): above 0, all of the model's own parameters are frozen, and what a target makes of x is
+     * W x + scale B A x with A [rank, I] and B [O, rank] trained. Names and initial values are PEFT's. */
+    int lora_rank;
+    double lora_alpha;        /* scale is alpha / rank; 0: alpha is rank */
+    bool lora_rslora;         /* scale is alpha / sqrt(rank) */
+    const char *lora_targets; /* the last parts of linear layers' names with commas between them; null: AH_LORA_ALL */
+};
+/* All linear layers of the blocks. */
+#define AH_LORA_ALL "all-linear"
+
 /* What a graph is recorded for. */
 struct ah_record_options {
     int64_t batch, seq;
@@ -201,6 +216,7 @@ struct ah_record_options {
      * `decodes` tokens are at positions that are given, and see what was kept of those before. */
     int64_t cache;
     bool decodes;
+    struct ah_tuning tuning;
 };
 /* Records the model. The caller frees *out. */
 AH_API int ah_model_record(struct ah_graph **out, const struct ah_model *model,

@@ -207,7 +207,8 @@ struct ah_micro_batch_options {
     enum ah_dtype compute;
     bool packed;                 /* as in struct ah_record_options */
     struct ah_step_options step; /* micro_batches follows from the size and is not read */
-    struct ah_dev *dev;          /* times are measured on it */
+    struct ah_tuning tuning;
+    struct ah_dev *dev; /* times are measured on it */
     struct ah_budget budget;
     const char *plan; /* "auto", or as for ah_plan_parse */
     const char *policy;

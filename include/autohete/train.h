@@ -149,8 +149,12 @@ struct ah_train_options {
      * random so that its mean is exact. A master in bf16 is for dtype "bf16" alone. Moments may be "int8", too: codes
      * of 8 bits in groups of 256 with one scale, as 8-bit Adam has them. */
     const char *master, *moments;
-    bool strict;         /* keys of config.json that are not known here are refused, not noted */
-    bool convert_states; /* a resumed training may have another master or other moments: its states become those */
+    bool strict;             /* keys of config.json that are not known here are refused, not noted */
+    struct ah_tuning tuning; /* * what is trained; all zero: everything. With adapters checkpoints hold those alone, and
+                              * a resumed training reads the model's own weights from where they were, or from
+                              * model_path */
+    const char *adapter_dir; /* a folder with adapter_config.json, as PEFT writes it: the adapter that a new training
+                              * begins with, in place of `tuning` */
 };
 
 /* Everything unset; null pointers. To be called before any field is set, with the size of the struct as the program was

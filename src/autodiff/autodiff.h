@@ -1,8 +1,8 @@
 /* Reverse-mode differentiation of a graph.
  *
  * Takes a graph whose nodes so far are forward operators, appends the operators that compute gradients, gives for every
- * parameter the values its gradient is made of. Gradient rules stand one file per family of operators beside this one.
- * Must not know partitions, places in memory or devices. */
+ * parameter that is not frozen the values its gradient is made of. Gradient rules stand one file per family of
+ * operators beside this one. Must not know partitions, places in memory or devices. */
 #ifndef AH_AUTODIFF_AUTODIFF_H
 #define AH_AUTODIFF_AUTODIFF_H
 
@@ -12,6 +12,7 @@
 struct ah_autodiff_param {
     int value;
     bool written; /* its gradient has been written before: what is emitted adds to it. Updated. */
+    bool frozen;  /* it has no gradient */
 };
 
 /* A value that is the gradient of a parameter, or a part of it. */

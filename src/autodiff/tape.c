@@ -88,6 +88,8 @@ void ah__tape_param_begin(struct ah_tape *tape, struct ah_attr *attr, int output
 int ah__tape_param_end(struct ah_tape *tape, int param, int grad)
 {
     struct ah_autodiff *diff = tape->diff;
+    if (diff->params[param_index(tape, param)].frozen)
+        return AH_OK;
     AH_TRY(ah__grow(&diff->grads, &diff->grad_capacity, diff->grad_count + 1, sizeof *diff->grads));
     diff->grads[diff->grad_count++] = (struct ah_autodiff_grad){grad, (int)param_index(tape, param)};
     return AH_OK;
@@ -97,6 +99,8 @@ int ah__tape_param(struct ah_tape *tape, enum ah_op op, struct ah_attr attr, str
 {
     struct ah_meta meta = {AH_F32, tape->diff->graph->values[param].meta.shape};
     int out[AH_OP_MAX_OUTPUTS];
+    if (tape->diff->params[param_index(tape, param)].frozen)
+        return AH_OK;
     ah__tape_param_begin(tape, &attr, 0, param);
     AH_TRY(ah__tape_emit(tape, op, attr, in, &meta, out));
     return ah__tape_param_end(tape, param, out[0]);

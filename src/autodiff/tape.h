@@ -29,10 +29,11 @@ void ah__tape_release(struct ah_tape *tape, int grad);
 /* A gradient of the same values that may be written over: *grad itself while only one value holds it, else a copy. */
 int ah__tape_own(struct ah_tape *tape, int *grad);
 
-/* An operator whose output 0 is the gradient of a parameter. */
+/* An operator whose output 0 is the gradient of a parameter; none of a frozen one. */
 int ah__tape_param(struct ah_tape *tape, enum ah_op op, struct ah_attr attr, struct ah_values in, int param);
 /* The same by hand, for operators with several outputs. begin: sets output bit `output` of attr->acc when the
- * parameter's gradient has been written before, and remembers that it now is. end: `grad` is that gradient. */
+ * parameter's gradient has been written before, and remembers that it now is. end: `grad` is that gradient. What is
+ * made of a frozen one is nobody's: those outputs are optional. */
 void ah__tape_param_begin(struct ah_tape *tape, struct ah_attr *attr, int output, int param);
 int ah__tape_param_end(struct ah_tape *tape, int param, int grad);
 

@@ -105,10 +105,11 @@ static int64_t element_bytes(const struct bind *bind)
     return ah__dtype_bytes(bind->binding->partition->compute);
 }
 
-/* The elements of the group that are this rank's: *first and so many; all of one rank alone. */
+/* The trained elements of the group that are this rank's: *first and so many; all of one rank alone. */
 static int64_t part_of(int64_t *first, const struct bind *bind)
 {
-    return ah__part_range(first, group_of(bind)->count, bind->binding->rank, ah__step_ranks(bind->binding->partition));
+    int ranks = ah__step_ranks(bind->binding->partition);
+    return ah__part_range(first, group_of(bind)->trained, bind->binding->rank, ranks);
 }
 
 /* Where they lie in what has the whole group in the compute dtype. */
@@ -219,19 +220,45 @@ int64_t ah__chunk_count(int64_t count, int chunks)
     return each < count ? each : count;
 }
 
-/* The elements [*first, *first + result) of this rank's part that the item's chunk covers. */
-static int64_t chunk_range(int64_t *first, const struct bind *bind)
+/* The elements [*first, *first + result) of `count` that the item's chunk covers. */
+static int64_t chunk_of(int64_t *first, const struct bind *bind, int64_t count)
 {
-    int64_t part, count = part_of(&part, bind), each = ah__chunk_count(count, bind->item->chunks);
+    int64_t each = ah__chunk_count(count, bind->item->chunks);
     *first = bind->item->chunk * each < count ? bind->item->chunk * each : count;
     return count - *first < each ? count - *first : each;
 }
 
-/* A chunk of this rank's part of parameters or gradient, in the compute dtype. */
+/* Those of this rank's part. */
+static int64_t chunk_range(int64_t *first, const struct bind *bind)
+{
+    int64_t part;
+    return chunk_of(first, bind, part_of(&part, bind));
+}
+
+/* The item's chunk of `count` elements in the compute dtype. */
+static void elements_copy_add(const struct bind *bind, char *to, const char *from, int64_t count)
+{
+    int64_t first, element = element_bytes(bind), elements = chunk_of(&first, bind, count);
+    if (elements > 0)
+        copy_add(bind, to + first * element, from + first * element, elements * element);
+}
+
+/* A chunk of this rank's part of the trained parameters, or of their gradient. */
 static void chunk_copy_add(const struct bind *bind, char *to, const char *from)
 {
-    int64_t first, count = chunk_range(&first, bind), element = element_bytes(bind);
-    copy_add(bind, to + first * element, from + first * element, count * element);
+    int64_t part;
+    elements_copy_add(bind, to, from, part_of(&part, bind));
+}
+
+static int64_t frozen_count(const struct bind *bind)
+{
+    return group_of(bind)->count - group_of(bind)->trained;
+}
+
+/* Where the frozen elements lie in what has the whole group in the compute dtype. */
+static char *frozen_at(const struct bind *bind, char *whole)
+{
+    return whole + group_of(bind)->trained * element_bytes(bind);
 }
 
 /* An update of the item's chunk, which begins at *first, without operands. */
@@ -255,6 +282,8 @@ static struct ah_task *adam_task(int64_t *first, const struct bind *bind)
 static void adam_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
+    if (group_of(bind)->trained == 0)
+        return;
     bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE, ahead = bind->item->kind == AH_ITEM_UPDATE_SPECULATIVE;
     bool narrows = ah__narrows(bind->binding->partition);
     char *half = ahead ? at->spare_half : on_host ? at->update_half : part_at(bind, at->update_half);
@@ -297,8 +326,11 @@ static void adam_streamed_add(const struct bind *bind)
         task->as.adam.scale = (const float *)(const void *)(at->results + AH_RESULTS_SCALE);
 }
 
+/* That of a group without a gradient is zero from the start. */
 static void norm_add(const struct bind *bind)
 {
+    if (group_of(bind)->trained == 0)
+        return;
     struct ah_task *task = task_add(bind, AH_TASK_SQNORM);
     int64_t first;
     task->as.sqnorm.g = part_at(bind, bind->at->grad);
@@ -317,30 +349,32 @@ static void clip_add(const struct bind *bind)
     task->as.clip.scale = (float *)(void *)(bind->at->results + AH_RESULTS_SCALE);
 }
 
-/* All of a group, from F32 to the compute dtype. */
+/* All trained elements of a group, from F32 to the compute dtype. */
 static void narrow_add(const struct bind *bind, char *to, const char *from)
 {
+    if (group_of(bind)->trained == 0)
+        return;
     struct ah_task *task = task_add(bind, AH_TASK_CAST);
     task->as.cast.to = to;
     task->as.cast.from = from;
     task->as.cast.to_dtype = bind->binding->partition->compute;
     task->as.cast.from_dtype = AH_F32;
-    task->as.cast.count = group_of(bind)->count;
+    task->as.cast.count = group_of(bind)->trained;
     task->as.cast.zeros = group_of(bind)->gaps;
-    task->as.cast.zero_count = group_of(bind)->gap_count;
+    task->as.cast.zero_count = group_of(bind)->trained_gaps;
 }
 
 /* Embedding and head may have their gradients in one place, one after the other, and different gaps. */
 static void gaps_clear(const struct bind *bind)
 {
-    if (group_of(bind)->gap_count == 0 || bind->binding->partition->shared_group >= 0)
+    if (group_of(bind)->trained_gaps == 0 || bind->binding->partition->shared_group >= 0)
         return;
     struct ah_task *task = task_add(bind, AH_TASK_CAST);
     task->as.cast.to = bind->at->grad;
     task->as.cast.from = bind->at->grad;
     task->as.cast.to_dtype = task->as.cast.from_dtype = AH_F32;
     task->as.cast.zeros = group_of(bind)->gaps;
-    task->as.cast.zero_count = group_of(bind)->gap_count;
+    task->as.cast.zero_count = group_of(bind)->trained_gaps;
 }
 
 /* This rank's part: from its masters, whose gaps are zero, or from where it has been fetched to. */
@@ -439,6 +473,8 @@ static void fetch(const struct bind *bind)
 {
     char *shard = bind->at->shard;
     chunk_copy_add(bind, shard ? shard : part_at(bind, bind->at->param), bind->at->host_param);
+    if (frozen_count(bind) > 0)
+        elements_copy_add(bind, frozen_at(bind, bind->at->param), bind->at->host_frozen, frozen_count(bind));
 }
 
 static void offload(const struct bind *bind)
@@ -450,6 +486,8 @@ static void offload(const struct bind *bind)
 static void evict(const struct bind *bind)
 {
     chunk_copy_add(bind, bind->at->host_param, bind->at->param);
+    if (frozen_count(bind) > 0)
+        elements_copy_add(bind, bind->at->host_frozen, frozen_at(bind, bind->at->param), frozen_count(bind));
 }
 
 /* A block's input, and what it keeps, lie in its stage one behind the other. */

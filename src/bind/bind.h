@@ -63,6 +63,7 @@ struct ah_addresses {
     char *host_activations;         /* on the host: where input and what is kept behind it wait for backward */
     int64_t activation_bytes;
     char *host_param, *host_grad; /* on the host: what is fetched, and where a gradient arrives */
+    char *host_frozen;            /* on the host: what is fetched behind it and never changes */
     char *stage[3], *stage_grad;  /* on the device: a chunk of states of the host, and of the gradient */
 };
 

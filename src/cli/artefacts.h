@@ -149,6 +149,35 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
         "moments", AH_ARG_TEXT, at_moments, "TYPE", NULL,                                                              \
             "what is kept of Adam's moments: fp32 (default, 8 bytes), bf16 (4) or int8 (2.03)", 0, 0, false            \
     }
+#define AH_ARG_ADAPTER(at_adapter)                                                                                     \
+    {                                                                                                                  \
+        "adapter", AH_ARG_TEXT, at_adapter, "DIR", NULL,                                                               \
+            "adapter for the model: of a training here, or as PEFT writes it", 0, 0, false                             \
+    }
+/* What of the model is trained; of a struct ah_tuning. */
+#define AH_ARGS_TUNING(at_tuning)                                                                                      \
+    {"freeze", AH_ARG_TEXT, (at_tuning) + offsetof(struct ah_tuning, freeze),                                          \
+     "NAMES",  NULL,        "parameters that stay as they are: patterns like '*.mlp.*' with commas between them",      \
+     0,        0,           false},                                                                                    \
+        {"lora-rank", AH_ARG_INT, (at_tuning) + offsetof(struct ah_tuning, lora_rank),                                 \
+         "R",         NULL,       "train adapters of this rank (LoRA) and freeze the model",                           \
+         1,           65536,      false},                                                                              \
+        {"lora-alpha", AH_ARG_REAL, (at_tuning) + offsetof(struct ah_tuning, lora_alpha),                              \
+         "A",          NULL,        "what adapters add is scaled by A / R (default: A is R)",                          \
+         1e-6,         1e9,         false},                                                                            \
+        {"lora-targets",                                                                                               \
+         AH_ARG_TEXT,                                                                                                  \
+         (at_tuning) + offsetof(struct ah_tuning, lora_targets),                                                       \
+         "NAMES",                                                                                                      \
+         NULL,                                                                                                         \
+         "linear layers with adapters, like q_proj,v_proj (default all-linear)",                                       \
+         0,                                                                                                            \
+         0,                                                                                                            \
+         false},                                                                                                       \
+    {                                                                                                                  \
+        "rslora", AH_ARG_FLAG, (at_tuning) + offsetof(struct ah_tuning, lora_rslora), NULL, NULL,                      \
+            "what adapters add is scaled by A / sqrt(R)", 0, 0, false                                                  \
+    }
 #define AH_ARGS_STEP(at_batch, at_seq, at_clip, at_pack)                                                               \
     {"batch", AH_ARG_COUNT, at_batch, "B", "8", "sequences in a step", 1, 1048576, false},                             \
         {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)",   \

@@ -18,6 +18,7 @@ struct chat_args {
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(talk.generate.model_dir), "DIR", NULL,
      "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, false},
+    AH_ARG_ADAPTER(AT(talk.generate.adapter_dir)),
     {"chat-template", AH_ARG_TEXT, AT(talk.generate.chat_template), "FILE", NULL,
      "chat template to use instead of the model's (Jinja)", 0, 0, false},
     {"system", AH_ARG_WORDS, AT(talk.system), "TEXT", NULL, "what the model is told before", 0, 0, false},

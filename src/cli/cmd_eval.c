@@ -19,6 +19,7 @@ static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
      "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
+    AH_ARG_ADAPTER(AT(options.adapter_dir)),
     {"data", AH_ARG_TEXT, AT(options.data_path), "FILE", NULL, "data to predict: one file or folder, as for train", 0,
      0, false},
     {"batch", AH_ARG_COUNT, AT(options.batch), "B", NULL, "windows at a time (default 8)", 1, 1048576, false},

@@ -23,6 +23,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default bf16)"),
     AH_ARGS_STATES(AT(inputs.master), AT(inputs.moments)),
+    AH_ARGS_TUNING(AT(inputs.tuning)),
     {"policy", AH_ARG_TEXT, AT(inputs.policy), "NAME", "autohete",
      "order of work: autohete, resident, zero-offload, ... (see the manual)", 0, 0, false},
     {"device-memory", AH_ARG_SIZE, AT(inputs.budget.device_bytes), "SIZE", NULL,

@@ -16,6 +16,7 @@ static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
      "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
+    AH_ARG_ADAPTER(AT(options.adapter_dir)),
     {"prompt", AH_ARG_WORDS, AT(options.prompt), "TEXT", NULL, "text to continue (default: a line break)", 0, 0, false},
     {"chat", AH_ARG_FLAG, AT(options.chat), NULL, NULL, "take the prompt as a user's message, by the chat template", 0,
      0, false},

@@ -17,6 +17,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
     AH_ARGS_STATES(AT(inputs.master), AT(inputs.moments)),
+    AH_ARGS_TUNING(AT(inputs.tuning)),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),

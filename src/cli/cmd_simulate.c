@@ -27,6 +27,7 @@ static const struct ah_arg options[] = {
      "devices of that machine that share model and batch (default 1)", 1, 4096, false},
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default: bf16 with --hardware, else fp32)"),
     AH_ARGS_STATES(AT(inputs.master), AT(inputs.moments)),
+    AH_ARGS_TUNING(AT(inputs.tuning)),
     {"optimizer", AH_ARG_TEXT, AT(inputs.optimizer), "WHOSE", NULL,
      "rates of that machine: autohete, deepspeed (its host Adam) or pytorch (default autohete)", 0, 0, false},
     {"policy", AH_ARG_TEXT, AT(inputs.policy), "NAMES", "autohete",

@@ -11,10 +11,23 @@
 #include "cli/out.h"
 
 const struct ah_command *const ah__commands[] = {
-    &ah__command_train,   &ah__command_data,     &ah__command_tokenize,   &ah__command_plan,
-    &ah__command_profile, &ah__command_simulate, &ah__command_fit,        &ah__command_generate,
-    &ah__command_chat,    &ah__command_eval,     &ah__command_export,     &ah__command_inspect,
-    &ah__command_report,  &ah__command_devices,  &ah__command_completion, NULL,
+    &ah__command_train,
+    &ah__command_data,
+    &ah__command_tokenize,
+    &ah__command_plan,
+    &ah__command_profile,
+    &ah__command_simulate,
+    &ah__command_fit,
+    &ah__command_generate,
+    &ah__command_chat,
+    &ah__command_eval,
+    &ah__command_export,
+    &ah__command_merge,
+    &ah__command_inspect,
+    &ah__command_report,
+    &ah__command_devices,
+    &ah__command_completion,
+    NULL,
 };
 enum { COMMANDS = sizeof ah__commands / sizeof ah__commands[0] - 1 };
 

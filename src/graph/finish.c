@@ -1,5 +1,6 @@
 /* Closing a recording: what must hold of the whole graph. */
 #include "graph/graph.h"
+#include "graph/tuning.h"
 
 enum { PATH_BYTES = 256 };
 
@@ -91,6 +92,7 @@ int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss)
     if (graph->status != AH_OK)
         return ah__fail(graph->status, "%s", graph->message ? graph->message : "out of host memory");
     AH_TRY(check_whole(graph, loss.id));
+    AH_TRY(ah__graph_tuning_check(graph));
     graph->loss = loss.id;
     graph->finished = true;
     return AH_OK;

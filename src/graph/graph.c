@@ -24,6 +24,8 @@ void ah_graph_free(struct ah_graph *graph)
     ah__free(graph->values);
     ah__free(graph->nodes);
     ah__free(graph->scopes);
+    ah__free(graph->linears);
+    ah__free(graph->adapters);
     ah__free(graph->message);
     ah__free(graph);
 }
@@ -49,6 +51,16 @@ char *ah__graph_scope_path(const struct ah_graph *graph, int scope, char *text, 
     }
     snprintf(text + used, size - used, "%s%s", used ? "." : "", graph->scopes[scope].name);
     return text;
+}
+
+bool ah__graph_is_out_in(const struct ah_graph *graph, int weight)
+{
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const struct ah_node *node = &graph->nodes[n];
+        if (node->op == AH_OP_LINEAR && graph->values[node->in[1]].whole == weight)
+            return node->attr.out_in;
+    }
+    return false;
 }
 
 int64_t ah__value_bytes(const struct ah_value *value)

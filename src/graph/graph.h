@@ -34,6 +34,8 @@ struct ah_value {
     int whole;        /* rows of a parameter: that parameter; else the value itself */
     int64_t first;    /* element of `whole` that it begins at */
     int64_t taken;    /* rows of it that are parameters to operators of their own */
+    bool frozen;      /* a parameter that training leaves as it is */
+    bool adapter;     /* a parameter that is an adapter's, not the model's own */
     enum ah_init init;
     float init_std;
 };
@@ -51,6 +53,18 @@ struct ah_scope {
     int parent;       /* -1: top level */
 };
 
+/* Names that were asked for, and whether the model has them. */
+struct ah_graph_names {
+    char **name;
+    bool *found;
+    size_t count;
+};
+
+/* Of a weight: what the second factor multiplies, and that factor. */
+struct ah_adapter {
+    int whole, down, up; /* values */
+};
+
 struct ah_graph {
     struct ah_arena arena;
     enum ah_dtype compute;
@@ -63,7 +77,15 @@ struct ah_graph {
     bool packed;   /* what depends on positions is given them; else they follow from a token's place */
     int64_t cache; /* rows of keys and values that attention keeps; 0: none */
     bool decodes;  /* attention sees what it has kept, and tokens are where their positions say */
-    int status;    /* first wrong recording call */
+    /* What is trained: see tuning.h. */
+    struct ah_graph_names freeze, lora_targets; /* no targets: all linear layers */
+    int lora_rank;                              /* 0: no adapters */
+    float lora_scale;
+    const char *first_param; /* the model's first, as an example of a name */
+    char **linears;          /* the last parts of linear layers' names */
+    struct ah_adapter *adapters;
+    size_t linear_count, linear_capacity, adapter_count, adapter_capacity;
+    int status; /* first wrong recording call */
     char *message;
     bool finished;
     uint64_t config_hash; /* of the model's configuration text, 0: unknown; goes into signatures */
@@ -84,6 +106,16 @@ struct ah_values {
  * attribute that the operator does not have. */
 int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, struct ah_values in,
                    const struct ah_meta *given, int *out);
+
+/* A parameter of an adapter by its full name. */
+struct ah_tensor ah__graph_param_named(struct ah_graph *graph, const char *name, struct ah_shape shape,
+                                       enum ah_init init, float std);
+/* x [.., I] times weight [O, I], without an adapter. */
+struct ah_tensor ah__graph_product(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight);
+/* Whether a linear layer's weight is [O, I], as the product that reads it, or rows of it, says. */
+bool ah__graph_is_out_in(const struct ah_graph *graph, int weight);
+/* Keeps the failure that ah_error() holds; `what` was being recorded. */
+struct ah_tensor ah__graph_remember(struct ah_graph *graph, int status, const char *what);
 
 /* Top-level scope of a scope ("h.3" of "h.3.attn"), or -1. */
 int ah__graph_top_scope(const struct ah_graph *graph, int scope);

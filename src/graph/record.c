@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "graph/tuning.h"
 #include "op/rotary.h"
 
 enum { PATH_BYTES = 256 };
@@ -11,7 +12,7 @@ enum { PATH_BYTES = 256 };
 static const struct ah_tensor nothing = {-1};
 
 /* Keeps the failure that ah_error() holds, with where it happened in front. */
-static struct ah_tensor remember(struct ah_graph *graph, int status, const char *what)
+struct ah_tensor ah__graph_remember(struct ah_graph *graph, int status, const char *what)
 {
     if (graph->status != AH_OK)
         return nothing;
@@ -28,7 +29,7 @@ static struct ah_tensor remember(struct ah_graph *graph, int status, const char 
 static bool recording(struct ah_graph *graph, const char *what)
 {
     if (graph->finished)
-        remember(graph, ah__fail(AH_EINPUT, "recorded after ah_graph_finish()"), what);
+        ah__graph_remember(graph, ah__fail(AH_EINPUT, "recorded after ah_graph_finish()"), what);
     return graph->status == AH_OK;
 }
 
@@ -71,7 +72,7 @@ void ah_graph_scope_push(struct ah_graph *graph, const char *format, ...)
     else
         status = scope_enter(graph, name);
     if (status != AH_OK)
-        remember(graph, status, "scope");
+        ah__graph_remember(graph, status, "scope");
 }
 
 void ah_graph_scope_pop(struct ah_graph *graph)
@@ -79,7 +80,7 @@ void ah_graph_scope_pop(struct ah_graph *graph)
     if (!recording(graph, "scope"))
         return;
     if (graph->current_scope < 0)
-        remember(graph, ah__fail(AH_EINPUT, "popped more often than pushed"), "scope");
+        ah__graph_remember(graph, ah__fail(AH_EINPUT, "popped more often than pushed"), "scope");
     else
         graph->current_scope = graph->scopes[graph->current_scope].parent;
 }
@@ -93,7 +94,7 @@ static struct ah_tensor ids(struct ah_graph *graph, int *out, enum ah_value_kind
     struct ah_value value = {.meta = {AH_I32, ah_shape2(batch, seq)}, .kind = kind};
     int status = *out < 0 ? ah__graph_value(graph, out, &value)
                           : ah__fail(AH_EINPUT, "recorded twice, expected once in a graph");
-    return status == AH_OK ? (struct ah_tensor){*out} : remember(graph, status, ah__value_names[kind]);
+    return status == AH_OK ? (struct ah_tensor){*out} : ah__graph_remember(graph, status, ah__value_names[kind]);
 }
 
 struct ah_tensor ah_graph_tokens(struct ah_graph *graph, int64_t batch, int64_t seq)
@@ -117,20 +118,13 @@ static int positions_of(struct ah_graph *graph)
     value.meta = graph->values[graph->tokens].meta;
     int status = ah__graph_value(graph, &graph->positions, &value);
     if (status != AH_OK)
-        remember(graph, status, "positions");
+        ah__graph_remember(graph, status, "positions");
     return graph->positions;
 }
 
-static int param_record(struct ah_graph *graph, int *out, const char *name, const struct ah_value *value)
+static int param_record(struct ah_graph *graph, int *out, const char *full, const struct ah_value *value)
 {
-    char full[PATH_BYTES] = "";
     struct ah_value made = *value;
-    if (graph->current_scope >= 0)
-        ah__graph_scope_path(graph, graph->current_scope, full, sizeof full);
-    size_t used = strlen(full), length = strlen(name);
-    if (!length || used + length + 2 > sizeof full)
-        return ah__fail(AH_EINPUT, "name: found %zu bytes, expected 1 to %zu", length, sizeof full - used - 2);
-    snprintf(full + used, sizeof full - used, "%s%s", used ? "." : "", name);
     for (size_t i = 0; i < graph->value_count; i++)
         if (graph->values[i].name && strcmp(graph->values[i].name, full) == 0)
             return ah__fail(AH_EINPUT, "'%s' is recorded twice", full);
@@ -141,14 +135,46 @@ static int param_record(struct ah_graph *graph, int *out, const char *name, cons
     return ah__graph_value(graph, out, &made);
 }
 
+/* "h.3.attn.weight" of "weight" in the scope "h.3.attn". */
+static int full_name(char full[PATH_BYTES], const struct ah_graph *graph, const char *name)
+{
+    full[0] = 0;
+    if (graph->current_scope >= 0)
+        ah__graph_scope_path(graph, graph->current_scope, full, PATH_BYTES);
+    size_t used = strlen(full), length = strlen(name);
+    if (!length || used + length + 2 > PATH_BYTES)
+        return ah__fail(AH_EINPUT, "name: found %zu bytes, expected 1 to %zu", length, PATH_BYTES - used - 2);
+    snprintf(full + used, PATH_BYTES - used, "%s%s", used ? "." : "", name);
+    return AH_OK;
+}
+
+struct ah_tensor ah__graph_param_named(struct ah_graph *graph, const char *name, struct ah_shape shape,
+                                       enum ah_init init, float std)
+{
+    if (!recording(graph, "parameter"))
+        return nothing;
+    struct ah_value value = {
+        .meta = {graph->compute, shape}, .kind = AH_VALUE_PARAM, .adapter = true, .init = init, .init_std = std};
+    int id = -1, status = name[0] ? param_record(graph, &id, name, &value)
+                                  : ah__fail(AH_EINPUT, "name: found none, expected 1 to %d bytes", PATH_BYTES - 2);
+    return status == AH_OK ? (struct ah_tensor){id} : ah__graph_remember(graph, status, "parameter");
+}
+
 struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init,
                                 float std)
 {
     if (!recording(graph, "parameter"))
         return nothing;
     struct ah_value value = {.meta = {graph->compute, shape}, .kind = AH_VALUE_PARAM, .init = init, .init_std = std};
-    int id = -1, status = param_record(graph, &id, name, &value);
-    return status == AH_OK ? (struct ah_tensor){id} : remember(graph, status, "parameter");
+    char full[PATH_BYTES];
+    int id = -1, status = full_name(full, graph, name);
+    if (status == AH_OK) {
+        value.frozen = ah__graph_freezes(graph, full);
+        status = param_record(graph, &id, full, &value);
+    }
+    if (status == AH_OK && !graph->first_param)
+        graph->first_param = graph->values[id].name;
+    return status == AH_OK ? (struct ah_tensor){id} : ah__graph_remember(graph, status, "parameter");
 }
 
 static int rows_record(struct ah_graph *graph, int *out, int whole, int64_t rows)
@@ -175,7 +201,7 @@ struct ah_tensor ah_graph_param_rows(struct ah_graph *graph, struct ah_tensor wh
     if (!recording(graph, "rows of a parameter"))
         return nothing;
     int id = -1, status = rows_record(graph, &id, whole.id, rows);
-    return status == AH_OK ? (struct ah_tensor){id} : remember(graph, status, "rows of a parameter");
+    return status == AH_OK ? (struct ah_tensor){id} : ah__graph_remember(graph, status, "rows of a parameter");
 }
 
 /* ---- operators -------------------------------------------------------------------------------------------------- */
@@ -233,7 +259,7 @@ static struct ah_tensor record(struct ah_graph *graph, enum ah_op op, struct ah_
     int out[AH_OP_MAX_OUTPUTS], status = check_operands(graph, op, in);
     if (status == AH_OK)
         status = ah__graph_node(graph, op, &attr, in, NULL, out);
-    return status == AH_OK ? (struct ah_tensor){out[0]} : remember(graph, status, name);
+    return status == AH_OK ? (struct ah_tensor){out[0]} : ah__graph_remember(graph, status, name);
 }
 
 struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor token_ids)
@@ -259,8 +285,9 @@ struct ah_tensor ah_graph_add_position_from(struct ah_graph *graph, struct ah_te
 static struct ah_tensor record_norm(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in)
 {
     if (graph->status == AH_OK && !(attr.eps >= 0 && isfinite(attr.eps)))
-        return remember(graph, ah__fail(AH_EINPUT, "eps: found %g, expected a number of at least 0", (double)attr.eps),
-                        ah__op_table[op]->name);
+        return ah__graph_remember(
+            graph, ah__fail(AH_EINPUT, "eps: found %g, expected a number of at least 0", (double)attr.eps),
+            ah__op_table[op]->name);
     return record(graph, op, attr, in);
 }
 
@@ -286,7 +313,13 @@ struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, str
                                  struct ah_tensor bias, bool weight_is_out_in)
 {
     struct ah_attr attr = {.out_in = weight_is_out_in};
-    return record(graph, AH_OP_LINEAR, attr, ah__values(x.id, weight.id, bias.id));
+    struct ah_tensor y = record(graph, AH_OP_LINEAR, attr, ah__values(x.id, weight.id, bias.id));
+    return ah__graph_adapt(graph, x, weight, weight_is_out_in, y);
+}
+
+struct ah_tensor ah__graph_product(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight)
+{
+    return record(graph, AH_OP_LINEAR, (struct ah_attr){.out_in = true}, ah__values(x.id, weight.id));
 }
 
 static bool known(const struct ah_graph *graph, struct ah_tensor x)
@@ -317,7 +350,7 @@ static struct ah_tensor keys_keep(struct ah_graph *graph, const struct ah_attr *
     cache.meta.shape = ah_shape3(cache.meta.shape.dim[0], graph->cache, 2 * keys);
     int status = ah__graph_value(graph, &id, &cache);
     if (status != AH_OK)
-        return remember(graph, status, "cache");
+        return ah__graph_remember(graph, status, "cache");
     int positions = graph->decodes ? positions_of(graph) : -1;
     return record(graph, AH_OP_CACHE_WRITE, how, ah__values(id, k.id, v.id, positions));
 }

@@ -172,7 +172,7 @@ static int open_and_evaluate(struct evaluator *eval)
     const struct ah_eval_options *options = eval->options;
     if (!options->model_dir)
         return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
-    AH_TRY(ah__inference_open(&eval->model, options->model_dir));
+    AH_TRY(ah__inference_open(&eval->model, options->model_dir, options->adapter_dir));
     AH_TRY(ah__tokenizer_end_set(eval->model.tokenizer, options->eos));
     AH_TRY(open_data(eval));
     AH_TRY(ah__inference_start(&eval->model, eval->batch, eval->seq, false, options->device, options->threads));
@@ -235,7 +235,7 @@ static int open_and_write(struct ah_inference *model, const char *path, const in
                           const struct ah_eval_options *options)
 {
     struct ah_safetensors_writer *writer;
-    AH_TRY(ah__inference_open(model, options->model_dir));
+    AH_TRY(ah__inference_open(model, options->model_dir, options->adapter_dir));
     AH_TRY(check_ids(model, ids, count));
     AH_TRY(ah__inference_start(model, 1, count, true, options->device, options->threads));
     const struct ah_safetensors_decl decl = {"logits", AH_F32,

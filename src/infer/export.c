@@ -53,7 +53,7 @@ static int weights_open(struct export *to)
 static int export_open(struct export *to, const char *model)
 {
     const struct ah_record_options options = {.batch = 1, .seq = 1, .compute = AH_F32};
-    AH_TRY(ah__inference_open(&to->from, model));
+    AH_TRY(ah__inference_open(&to->from, model, NULL));
     to->folder = ah__inference_folder(&to->from, model);
     ah__free(to->from.weights);
     to->from.weights = NULL;

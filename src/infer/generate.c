@@ -202,7 +202,7 @@ static int open_and_generate(struct generator *gen)
                                          options->repetition_penalty, options->seed};
     if (!options->model_dir)
         return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
-    AH_TRY(ah__inference_open(&gen->from, options->model_dir));
+    AH_TRY(ah__inference_open(&gen->from, options->model_dir, options->adapter_dir));
     AH_TRY(check(gen));
     int64_t vocab = ah_model_get(gen->from.model)->vocab_size, known = gen->from.tokenizer->vocab_size;
     AH_TRY(ah__sampler_init(&gen->sampler, (int)(vocab < known ? vocab : known), &sampling));

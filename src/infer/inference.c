@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "bind/bind.h"
+#include "io/adapter_config.h"
 #include "io/folder.h"
 #include "io/gguf.h"
 #include "io/model_chat.h"
@@ -10,6 +11,8 @@
 #include "io/model_tokenizer.h"
 #include "sched/sched.h"
 #include "train/weights.h"
+
+/* ---- which files ------------------------------------------------------------------------------------------------- */
 
 /* Weights that no training here has written; the message of a folder that has neither says what it lacks. */
 static int find_weights(struct ah_inference *inference, const char *path)
@@ -20,7 +23,41 @@ static int find_weights(struct ah_inference *inference, const char *path)
     return AH_OK;
 }
 
-static int find(struct ah_inference *inference, const char *path)
+/* Of a training's folder the newest checkpoint; else the folder itself. */
+static int find_adapter(char **out, const char *path)
+{
+    int status = ah__folder_find(out, path);
+    return status == AH_EINPUT ? ah__strdup(out, path) : status;
+}
+
+/* The model that an adapter says it is of. PEFT may have a name on a hub there. */
+static int find_base(struct ah_inference *inference, const char *named)
+{
+    const char *folder = inference->adapter;
+    if (named && ah__path_exists(named)) {
+        AH_TRY(ah__strdup(&inference->base, named));
+        return find_weights(inference, named);
+    }
+    return ah__fail(AH_EINPUT,
+                    "%s/" AH_ADAPTER_CONFIG
+                    ": key 'base_model_name_or_path': found '%.80s', which is not here, expected a folder; "
+                    "--model FOLDER --adapter %s says where it is",
+                    folder, named ? named : "", folder);
+}
+
+static int read_adapter(struct ah_inference *inference, bool names_base)
+{
+    struct ah_adapter_config config;
+    AH_TRY(ah__adapter_config_load(&config, inference->adapter));
+    inference->tuning =
+        (struct ah_tuning_settings){.lora_rank = config.rank, .lora_alpha = config.alpha, .lora_rslora = config.rslora};
+    snprintf(inference->tuning.lora_targets, sizeof inference->tuning.lora_targets, "%s", config.targets);
+    int status = names_base ? find_base(inference, config.base) : AH_OK;
+    ah__adapter_config_free(&config);
+    return status;
+}
+
+static int find_model(struct ah_inference *inference, const char *path)
 {
     char *folder = NULL, *config;
     AH_TRY(ah__sprintf(&config, "%s/config.json", path));
@@ -33,15 +70,32 @@ static int find(struct ah_inference *inference, const char *path)
     return ah__checkpoint_open(&inference->checkpoint, path, false);
 }
 
-const char *ah__inference_folder(const struct ah_inference *inference, const char *path)
+static int find(struct ah_inference *inference, const char *path, const char *adapter)
 {
-    return inference->checkpoint.folder ? inference->checkpoint.folder : path;
+    char *folder;
+    if (adapter) {
+        AH_TRY(find_model(inference, path));
+        AH_TRY(find_adapter(&inference->adapter, adapter));
+        return read_adapter(inference, false);
+    }
+    AH_TRY(find_adapter(&folder, path));
+    if (ah__adapter_config_exists(folder)) {
+        inference->adapter = folder;
+        return read_adapter(inference, true);
+    }
+    ah__free(folder);
+    return find_model(inference, path);
 }
 
-int ah__inference_open(struct ah_inference *inference, const char *path)
+const char *ah__inference_folder(const struct ah_inference *inference, const char *path)
+{
+    return inference->checkpoint.folder ? inference->checkpoint.folder : inference->base ? inference->base : path;
+}
+
+int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter)
 {
     AH_TRY(ah__model_path_check(path));
-    AH_TRY(find(inference, path));
+    AH_TRY(find(inference, path, adapter));
     const char *folder = ah__inference_folder(inference, path);
     AH_TRY(ah_model_load(&inference->model, folder));
     AH_TRY(ah__model_tokenizer_open(&inference->tokenizer, folder));
@@ -49,6 +103,8 @@ int ah__inference_open(struct ah_inference *inference, const char *path)
         inference->checkpoint.folder ? inference->checkpoint.settings.seq : ah_model_get(inference->model)->max_seq;
     return AH_OK;
 }
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* Everything on the device, activations dropped: nothing here needs a profile or a search. */
 static int make_run(struct ah_inference *inference)
@@ -77,16 +133,20 @@ static int start(struct ah_inference *inference, const char *device, int threads
     AH_TRY(ah_dev_open(&inference->dev, device ? device : "auto", &options));
     AH_TRY(make_run(inference));
     if (inference->checkpoint.folder)
-        return ah__checkpoint_load(&inference->checkpoint, inference->partition, inference->run, false);
-    return ah__weights_load(note, inference->weights, inference->partition, inference->run);
+        AH_TRY(ah__checkpoint_load(&inference->checkpoint, inference->partition, inference->run, false));
+    else
+        AH_TRY(ah__weights_load(note, inference->weights, inference->partition, inference->run));
+    return inference->adapter ? ah__weights_load_adapter(inference->adapter, inference->partition, inference->run)
+                              : AH_OK;
 }
 
 int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
                         int threads)
 {
     const struct ah_step_options step = {.infers = true, .logits = logits};
-    AH_TRY(ah_model_record(&inference->graph, inference->model,
-                           &(struct ah_record_options){.batch = batch, .seq = seq, .compute = AH_F32}));
+    const struct ah_record_options record = {
+        .batch = batch, .seq = seq, .compute = AH_F32, .tuning = ah__tuning_view(&inference->tuning)};
+    AH_TRY(ah_model_record(&inference->graph, inference->model, &record));
     AH_TRY(ah_partition_new(&inference->partition, inference->graph, &step));
     return start(inference, device, threads);
 }
@@ -108,7 +168,8 @@ int ah__inference_start_decoding(struct ah_inference *inference, int64_t seq, in
                                  int threads)
 {
     const struct ah_step_options step = {.infers = true};
-    const struct ah_record_options many = {.batch = 1, .seq = seq, .compute = AH_F32, .cache = cache};
+    const struct ah_record_options many = {
+        .batch = 1, .seq = seq, .compute = AH_F32, .cache = cache, .tuning = ah__tuning_view(&inference->tuning)};
     AH_TRY(ah_model_record(&inference->graph, inference->model, &many));
     AH_TRY(ah_partition_new(&inference->partition, inference->graph, &step));
     AH_TRY(make_decoder(inference, &many));
@@ -176,6 +237,8 @@ void ah__inference_close(struct ah_inference *inference)
     ah_model_free(inference->model);
     ah__tokenizer_close(inference->tokenizer);
     ah__free(inference->weights);
+    ah__free(inference->adapter);
+    ah__free(inference->base);
     ah__checkpoint_close(&inference->checkpoint);
     *inference = (struct ah_inference){0};
 }

@@ -8,8 +8,10 @@
 #include "train/checkpoint.h"
 
 struct ah_inference {
-    struct ah_checkpoint checkpoint; /* its folder is null where the weights are no checkpoint's */
-    char *weights;                   /* then: their file */
+    struct ah_checkpoint checkpoint;  /* its folder is null where the weights are no checkpoint's */
+    char *weights;                    /* then, and where adapters are of a checkpoint: their file */
+    char *adapter, *base;             /* folders of an adapter, and of the model that names; null: none, or given */
+    struct ah_tuning_settings tuning; /* that the adapter is of */
     struct ah_model *model;
     const struct ah_tokenizer *tokenizer;
     int64_t longest_seq; /* that the model was trained on here; else that it can take */
@@ -21,9 +23,10 @@ struct ah_inference {
     struct ah_run *run;
 };
 
-/* Finds and verifies what lies at `path` and opens model and tokenizer. The struct is zero before; whatever happens it
- * is closed by ah__inference_close. AH_EINPUT, AH_ECORRUPT. */
-int ah__inference_open(struct ah_inference *inference, const char *path);
+/* Finds and verifies what lies at `path` and opens model and tokenizer. `adapter`: a folder with adapter_config.json,
+ * or of a training of adapters, for the model at path; null: none, or what lies at path is one, and says where its
+ * model is. The struct is zero before; whatever happens it is closed by ah__inference_close. AH_EINPUT, AH_ECORRUPT. */
+int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter);
 /* The folder with config.json. */
 const char *ah__inference_folder(const struct ah_inference *inference, const char *path);
 /* Opens the device (null: "auto") and loads the parameters, for ids [batch, seq]; with room for their logits or not. */

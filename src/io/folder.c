@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "io/adapter_config.h"
 #include "io/folder_internal.h"
 #include "io/model_files.h"
 #include "io/shards.h"
@@ -23,7 +24,8 @@
 static bool is_linked(const char *name)
 {
     return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 ||
-           strcmp(name, "config.json") == 0 || ah__shards_is_name(name) || ah__model_files_are(name);
+           strcmp(name, "config.json") == 0 || strcmp(name, AH_ADAPTER_FILE) == 0 ||
+           strcmp(name, AH_ADAPTER_CONFIG) == 0 || ah__shards_is_name(name) || ah__model_files_are(name);
 }
 
 struct folder_file {

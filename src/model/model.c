@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "graph/graph.h"
+#include "graph/tuning.h"
 #include "io/model_path.h"
 #include "model/family.h"
 #include "model/gguf.h"
@@ -240,7 +241,9 @@ int ah_model_record(struct ah_graph **out, const struct ah_model *model, const s
     graph->packed = options->packed;
     graph->cache = options->cache;
     graph->decodes = options->decodes;
-    int status = record(graph, def, options->batch, seq);
+    int status = ah__graph_tune(graph, &options->tuning);
+    if (status == AH_OK)
+        status = record(graph, def, options->batch, seq);
     if (status == AH_OK)
         *out = graph;
     else

@@ -46,14 +46,15 @@ static int layernorm_bwd_infer(struct ah_meta *out, const struct ah_meta *in, co
 
 AH_OP_FLOPS_PER_ELEMENT(layernorm_bwd_flops, 14.0)
 
-/* (dy, x, weight, mean, rstd) -> (dx, dweight, dbias, which nobody reads where there is no bias) */
+/* (dy, x, weight, mean, rstd) -> (dx, dweight?, dbias?) */
 const struct ah_op_row ah__op_layernorm_bwd = {
     .name = "layernorm_bwd",
     AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "x", .kind = AH_OPERAND_ACTIVATION},
                  {.name = "weight", .kind = AH_OPERAND_PARAM}, {.name = "mean", .kind = AH_OPERAND_STATISTICS},
                  {.name = "rstd", .kind = AH_OPERAND_STATISTICS}),
-    AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT}, {.name = "dweight", .kind = AH_OPERAND_PARAM_GRADIENT},
-                  {.name = "dbias", .kind = AH_OPERAND_PARAM_GRADIENT}),
+    AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT},
+                  {.name = "dweight", .kind = AH_OPERAND_PARAM_GRADIENT, .optional = true},
+                  {.name = "dbias", .kind = AH_OPERAND_PARAM_GRADIENT, .optional = true}),
     .attrs = AH_ATTR_EPS | AH_ATTR_ACC,
     .infer = layernorm_bwd_infer,
     .flops = layernorm_bwd_flops,
@@ -113,7 +114,8 @@ const struct ah_op_row ah__op_rmsnorm_bwd = {
     .name = "rmsnorm_bwd",
     AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "x", .kind = AH_OPERAND_ACTIVATION},
                  {.name = "weight", .kind = AH_OPERAND_PARAM}, {.name = "rstd", .kind = AH_OPERAND_STATISTICS}),
-    AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT}, {.name = "dweight", .kind = AH_OPERAND_PARAM_GRADIENT}),
+    AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT},
+                  {.name = "dweight", .kind = AH_OPERAND_PARAM_GRADIENT, .optional = true}),
     .attrs = AH_ATTR_EPS | AH_ATTR_OFFSET | AH_ATTR_ACC,
     .infer = rmsnorm_bwd_infer,
     .flops = rmsnorm_bwd_flops,

@@ -184,15 +184,27 @@ static void place_params(struct compiling *c)
     }
 }
 
-/* Optional results are for backward. */
+static bool is_gradient(const struct compiling *c, int value)
+{
+    const struct ah_section *section = c->section;
+    for (size_t i = 0; i < section->grad_count; i++)
+        if (section->grads[i].value == value)
+            return true;
+    return false;
+}
+
+/* Optional results are for backward; of those, gradients of what is frozen, or not there, are for nobody. */
 static void leave_out(struct compiling *c, enum mode mode)
 {
     const struct ah_graph *graph = c->section->graph;
     memset(c->absent, 0, graph->value_count * sizeof *c->absent);
-    for (int n = 0; mode == MODE_FORWARD_DROP && n < c->count; n++) {
+    for (int n = 0; n < c->count; n++) {
         const struct ah_node *node = &graph->nodes[c->nodes[n]];
-        for (int i = 0; i < ah__op_table[node->op]->outputs; i++)
-            c->absent[node->out[i]] = ah__op_table[node->op]->out[i].optional;
+        for (int i = 0; i < ah__op_table[node->op]->outputs; i++) {
+            const struct ah_op_operand *out = &ah__op_table[node->op]->out[i];
+            bool learned = out->kind != AH_OPERAND_PARAM_GRADIENT || is_gradient(c, node->out[i]);
+            c->absent[node->out[i]] = out->optional && (mode == MODE_FORWARD_DROP || !learned);
+        }
     }
 }
 

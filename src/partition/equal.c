@@ -52,8 +52,8 @@ static void operand_text(const struct pair *pair, int block, int value, char *te
     if (v->first > 0)
         snprintf(from, sizeof from, " from element %lld", (long long)v->first);
     if (v->kind == AH_VALUE_PARAM)
-        snprintf(text, size, "parameter %d %s%s", pair->param_of[value] - pair->partition->groups[block].first_param,
-                 shape, from);
+        snprintf(text, size, "%s %d %s%s", v->frozen ? "frozen parameter" : "parameter",
+                 pair->param_of[value] - pair->partition->groups[block].first_param, shape, from);
     else if (v->kind == AH_VALUE_CACHE && v->producer < 0)
         snprintf(text, size, "a cache %s", shape);
     else if (v->kind == AH_VALUE_POSITIONS)

@@ -5,14 +5,25 @@
 
 /* ---- parameters and groups -------------------------------------------------------------------------------------- */
 
-/* Matrices first: weight decay then takes one range. Within each, the order of recording. */
+/* What lies where in a group, in this order. */
+enum place { TRAINED_MATRICES, TRAINED_VECTORS, FROZEN };
+
+/* Where nothing is learned, nothing is frozen. */
+static enum place place_of(const struct ah_cut *cut, const struct ah_value *value)
+{
+    if (value->frozen && !cut->infers)
+        return FROZEN;
+    return value->meta.shape.rank >= 2 ? TRAINED_MATRICES : TRAINED_VECTORS;
+}
+
+/* Matrices first: weight decay then takes one range. Within each place, the order of recording. */
 static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *cut, int number, int *param_of,
-                          int64_t offset, bool matrices)
+                          int64_t offset, enum place place)
 {
     const struct ah_graph *graph = cut->graph;
     for (size_t v = 0; v < graph->value_count; v++) {
         const struct ah_value *value = &graph->values[v];
-        if (cut->owner[v] != number || (value->meta.shape.rank >= 2) != matrices)
+        if (cut->owner[v] != number || place_of(cut, value) != place)
             continue;
         param_of[v] = partition->param_count;
         partition->params[partition->param_count++] = (struct ah_param){
@@ -22,6 +33,8 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
             .init_std = value->init_std,
             .group = number,
             .offset = offset,
+            .adapter = value->adapter,
+            .frozen = place == FROZEN,
         };
         int64_t elements = ah__shape_count(&value->meta.shape);
         partition->groups[number].elements += elements;
@@ -41,6 +54,8 @@ static int fill_gaps(struct ah_partition *partition, struct ah_group *group)
         int64_t next = i + 1 < group->param_count ? param[1].offset : group->count;
         if (end < next)
             gaps[group->gap_count++] = (struct ah_range){end, next};
+        if (!param->frozen)
+            group->trained_gaps = group->gap_count;
     }
     return AH_OK;
 }
@@ -54,8 +69,10 @@ static int fill_params(struct ah_partition *partition, const struct ah_cut *cut,
     for (int g = 0; g < partition->group_count; g++) {
         struct ah_group *group = &partition->groups[g];
         group->first_param = partition->param_count;
-        group->decayed = fill_group(partition, cut, g, param_of, 0, true);
-        group->count = fill_group(partition, cut, g, param_of, group->decayed, false);
+        group->decayed = fill_group(partition, cut, g, param_of, 0, TRAINED_MATRICES);
+        group->trained = fill_group(partition, cut, g, param_of, group->decayed, TRAINED_VECTORS);
+        group->count = fill_group(partition, cut, g, param_of, group->trained, FROZEN);
+        partition->frozen |= group->count > group->trained;
         group->param_count = partition->param_count - group->first_param;
         AH_TRY(fill_gaps(partition, group));
     }
@@ -120,6 +137,8 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
         hash = ah__hash_int((uint64_t)partition->step.master, ah__hash_text("master", hash));
     for (int i = 0; i < partition->param_count; i++) {
         const struct ah_param *param = &partition->params[i];
+        if (param->frozen)
+            hash = ah__hash_text("frozen", hash);
         const int64_t place[] = {param->group, param->offset};
         hash = hash_ints(place, AH_LENGTH(place), hash_shape(&param->shape, ah__hash_text(param->name, hash)));
     }
@@ -208,10 +227,21 @@ static void add_flops(struct ah_partition *partition)
     }
 }
 
+static int check_frozen(const struct ah_partition *partition)
+{
+    if (partition->frozen && ah__step_ranks(partition) > 1)
+        return ah__fail(AH_EINPUT, "step: found frozen parameters with %d ranks, expected one",
+                        ah__step_ranks(partition));
+    return partition->step.infers || ah__partition_trained(partition) > 0
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "step: found all parameters frozen, expected some to train");
+}
+
 static int fill(struct ah_partition *partition, const struct ah_cut *cut, int *param_of)
 {
     describe(partition, cut);
     AH_TRY(fill_params(partition, cut, param_of));
+    AH_TRY(check_frozen(partition));
     AH_TRY(compile_all(partition, cut, param_of));
     add_flops(partition);
     partition->signature = signature(partition, cut->graph->config_hash);

@@ -16,7 +16,10 @@ struct ah_param {
     enum ah_init init;
     float init_std;
     int group;
-    int64_t offset; /* elements from the start of its group, a multiple of AH_PARAM_ALIGN; rank >= 2 first */
+    int64_t offset; /* elements from the start of its group, a multiple of AH_PARAM_ALIGN; rank >= 2 first, the frozen
+                     * ones behind all others */
+    bool adapter;   /* it is an adapter's, not the model's own */
+    bool frozen;    /* training leaves it as it is: it has the compute dtype alone, no gradient and no moments */
 };
 
 /* Elements: 256 bytes at least in every dtype that parameters have, so that any kernel may use wide accesses, and the
@@ -30,9 +33,11 @@ enum { AH_PARAM_ALIGN = AH_CODE8_GROUP };
 struct ah_group {
     int first_param, param_count; /* in ah_partition.params, in order of offset */
     int64_t count;                /* elements, all parameters and the gaps behind them */
-    int64_t decayed;              /* elements [0, decayed) belong to parameters of rank >= 2 */
+    int64_t trained;              /* elements [0, trained) have gradients and optimizer states; the others are frozen */
+    int64_t decayed;              /* elements [0, decayed) belong to trained parameters of rank >= 2 */
     int64_t elements;             /* of parameters alone */
     int gap_count;                /* what lies between parameters and behind the last, in order */
+    int trained_gaps;             /* the first so many are those of [0, trained) */
     const struct ah_range *gaps;
 };
 
@@ -74,6 +79,7 @@ struct ah_partition {
     enum ah_dtype compute;
     struct ah_step_options step;
     int layers;
+    bool frozen;               /* some parameters are */
     bool packed;               /* a step has positions: its sequences are several documents each */
     int64_t batch, seq, vocab; /* of one micro-batch: what programs work on; vocab: rows of the logits */
     struct ah_code code[AH_CLASS_COUNT];
@@ -132,10 +138,23 @@ static inline double ah__states_each(const struct ah_partition *partition)
     return bytes;
 }
 
+/* The same of one parameter. */
+static inline enum ah_dtype ah__kept_dtype(const struct ah_partition *partition, int param, int which)
+{
+    return partition->params[param].frozen ? partition->compute : ah__state_dtype(partition, which);
+}
+
 /* Masters are narrowed before they are used; else programs of one rank read the master itself. */
 static inline bool ah__narrows(const struct ah_partition *partition)
 {
     return partition->compute != partition->step.master;
+}
+
+/* Blocks optimized on the device are narrowed into a buffer around forward and again around backward. What is partly
+ * frozen keeps all that is computed with in a place of its own, where updates write what they have changed. */
+static inline bool ah__casts(const struct ah_partition *partition)
+{
+    return ah__narrows(partition) && !partition->frozen;
 }
 
 /* How many devices train together; at least 1. */
@@ -174,6 +193,15 @@ static inline int64_t ah__partition_params(const struct ah_partition *partition)
     int64_t elements = 0;
     for (int i = 0; i < partition->group_count; i++)
         elements += partition->groups[i].elements;
+    return elements;
+}
+
+/* Elements of those that training changes. */
+static inline int64_t ah__partition_trained(const struct ah_partition *partition)
+{
+    int64_t elements = 0;
+    for (int i = 0; i < partition->param_count; i++)
+        elements += partition->params[i].frozen ? 0 : ah__shape_count(&partition->params[i].shape);
     return elements;
 }
 

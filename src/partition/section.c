@@ -61,7 +61,8 @@ static int bring_in(struct copying *copying, int main)
     /* The head has written the gradient of what it shares before the embedding's backward adds to it. */
     bool written = copying->number == 0 && copying->cut->shared_by[value.whole] >= 0;
     section->recorded[section->param_count] = main;
-    section->params[section->param_count++] = (struct ah_autodiff_param){made, written};
+    section->params[section->param_count++] =
+        (struct ah_autodiff_param){made, written, value.frozen && !copying->cut->infers};
     return AH_OK;
 }
 

@@ -16,7 +16,8 @@ int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_pre
     struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer,
                                     .world_size = switches->world_size};
     int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_buffers(&on_device, predictor) : 0;
-    int least = ah__plan_min_buffers(switches, predictor), most = 2 * switches->offload_optimizer + shared;
+    int both = predictor->partition->frozen ? 1 : 2; /* or parameters alone, where gradients have places of their own */
+    int least = ah__plan_min_buffers(switches, predictor), most = both * switches->offload_optimizer + shared;
     return most > least ? most : least;
 }
 
@@ -30,7 +31,7 @@ int ah__plan_most_leaving(const struct ah_predictor *predictor)
 
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    bool used_as_they_are = !ah__narrows(predictor->partition) && ah__world_size(switches) == 1;
+    bool used_as_they_are = !ah__casts(predictor->partition) && ah__world_size(switches) == 1;
     bool may = ah__policy_uses(predictor->policy, AH_SWITCH_unsharded) &&
                !predictor->count_bytes; /* no published system does */
     return may && !used_as_they_are ? switches->layers - switches->offload_optimizer : 0;
@@ -72,6 +73,8 @@ static void shadows_fit(struct ah_plan *plan, const struct ah_partition *partiti
     struct ah_switches *switches = &plan->switches;
     int64_t shadows = switches->offload_optimizer;
     int64_t set_bytes = ah__layout_set_bytes(partition, switches);
+    if (set_bytes == 0) /* nothing of a block is trained */
+        return;
     if (budget->host_bytes && shadows > (budget->host_bytes - plan->host_peak_bytes) / set_bytes)
         shadows = (budget->host_bytes - plan->host_peak_bytes) / set_bytes;
     switches->shadows = (int)shadows;

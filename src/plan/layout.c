@@ -12,12 +12,17 @@ struct sizes {
     bool copies; /* parameters used on the device are never the master itself: another dtype, or sharded */
     int64_t state[AH_CLASS_COUNT], moment[AH_CLASS_COUNT]; /* p; m or v: of one group, this rank's part */
     int64_t states[AH_CLASS_COUNT];                        /* p, m and v */
-    int64_t device_states[AH_CLASS_COUNT]; /* the same of a group on the device: p alone where nothing is updated */
+    int64_t device_state[AH_CLASS_COUNT];  /* p of a group on the device, where products may read it: then all of it */
+    int64_t device_states[AH_CLASS_COUNT]; /* p, m and v there: p alone where nothing is updated */
+    int64_t frozen[AH_CLASS_COUNT];        /* of one group on the host, in the compute dtype */
     int64_t buffer[AH_CLASS_COUNT];        /* parameters or gradient of one group in the compute dtype */
     int64_t host_grad_buffer;              /* where a block's gradient arrives, where that is not in its set */
     int64_t host_grad[AH_CLASS_COUNT];     /* this rank's part of it, on the host */
-    int64_t stage_state, stage_moment;     /* p; m or v: of a chunk that streams */
-    int64_t stages;                        /* all of them */
+    bool whole;         /* blocks optimized on the device have a place for what products read, without being asked */
+    bool own_grads;     /* those of blocks have places of their own, not buffers */
+    int64_t block_grad; /* each */
+    int64_t stage_state, stage_moment; /* p; m or v: of a chunk that streams */
+    int64_t stages;                    /* all of them */
     int64_t set;                       /* host states of a block; with what is fetched where that is not the master */
     int64_t accumulator;               /* F32 sums of a block's gradient, where that is another dtype */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it. 0 and that of both where
@@ -108,7 +113,7 @@ static void measure_work(struct sizes *sizes, const struct ah_partition *partiti
 static int64_t sum_bytes(const struct ah_partition *partition, int group, int64_t buffer,
                          const struct ah_switches *switches)
 {
-    int64_t bytes = partition->groups[group].count * (int64_t)sizeof(float);
+    int64_t bytes = partition->groups[group].trained * (int64_t)sizeof(float);
     return ah__world_size(switches) > 1 ? max_bytes(bytes, buffer) : bytes;
 }
 
@@ -118,19 +123,23 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     int64_t element_bytes = ah__dtype_bytes(partition->compute);
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++) {
         int group = ah__class_representative(class, switches->layers);
-        int64_t count = partition->groups[group].count;
+        const struct ah_group *of = &partition->groups[group];
         int ranks = ah__world_size(switches);
-        int64_t part = ah__part_count(count, ranks);
+        int64_t part = ah__part_count(of->trained, ranks);
+        int64_t read = ah__narrows(partition) ? part : ah__part_count(of->count, ranks);
         sizes->on_host[class] = ah__on_host(switches, group);
         sizes->state[class] = round_up(ah__state_size(partition, 0, part));
         sizes->moment[class] = round_up(ah__state_size(partition, 1, part));
         sizes->states[class] = sizes->state[class] + 2 * sizes->moment[class];
-        sizes->device_states[class] = partition->step.infers ? sizes->state[class] : sizes->states[class];
-        sizes->buffer[class] = round_up(ranks * part * element_bytes);
+        sizes->device_state[class] = round_up(ah__state_size(partition, 0, read));
+        sizes->device_states[class] =
+            sizes->device_state[class] + (partition->step.infers ? 0 : 2 * sizes->moment[class]);
+        sizes->buffer[class] = round_up(ranks * ah__part_count(of->count, ranks) * element_bytes);
         sizes->host_grad[class] = round_up(part * element_bytes);
+        sizes->frozen[class] = round_up((of->count - of->trained) * element_bytes);
     }
     if (switches->staged > 0) {
-        int64_t part = ah__part_count(partition->groups[1].count, ah__world_size(switches));
+        int64_t part = ah__part_count(partition->groups[1].trained, ah__world_size(switches));
         int64_t chunk = ah__chunk_count(part, switches->chunks);
         sizes->stage_state = round_up(ah__state_size(partition, 0, chunk));
         sizes->stage_moment = round_up(ah__state_size(partition, 1, chunk));
@@ -154,7 +163,11 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     if (partition->step.infers)
         sizes->embedding_grad = sizes->head_grad = 0;
     if (partition->compute != AH_F32 && !partition->step.infers)
-        sizes->accumulator = round_up(partition->groups[1].count * (int64_t)sizeof(float));
+        sizes->accumulator = round_up(partition->groups[1].trained * (int64_t)sizeof(float));
+    if (partition->frozen)
+        sizes->block_grad = round_up(partition->groups[1].trained * element_bytes);
+    sizes->own_grads = partition->frozen;
+    sizes->whole = ah__narrows(partition) && partition->frozen;
 }
 
 /* What is made again is of one micro-batch, and lies where a block that keeps all of its activations has them: those
@@ -253,10 +266,9 @@ static int64_t host_activation_bytes(const struct sizes *sizes, const struct ah_
 static int64_t host_outside_bytes(const struct sizes *sizes)
 {
     int64_t bytes = 2 * sizes->tokens + 2 * sizes->results + sizes->staging;
-    if (sizes->on_host[AH_CLASS_EMBEDDING])
-        bytes += sizes->states[AH_CLASS_EMBEDDING] + sizes->host_grad[AH_CLASS_EMBEDDING];
-    if (sizes->on_host[AH_CLASS_HEAD])
-        bytes += sizes->states[AH_CLASS_HEAD] + sizes->host_grad[AH_CLASS_HEAD];
+    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++)
+        if (class != AH_CLASS_BLOCK && sizes->on_host[class])
+            bytes += sizes->states[class] + sizes->host_grad[class] + sizes->frozen[class];
     return bytes;
 }
 
@@ -287,12 +299,14 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     struct sizes sizes;
     measure(&sizes, partition, switches, workspace_bytes);
     int parts = shard_count(switches) + reduced_count(partition, switches);
-    *device = (switches->buffers + switches->unsharded) * sizes.buffer[AH_CLASS_BLOCK] +
-              parts * sizes.host_grad[AH_CLASS_BLOCK] +
-              sizes.device_states[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
+    int on_device = switches->layers - switches->offload_optimizer;
+    int whole = sizes.whole ? on_device : switches->unsharded;
+    *device = (switches->buffers + whole) * sizes.buffer[AH_CLASS_BLOCK] + parts * sizes.host_grad[AH_CLASS_BLOCK] +
+              switches->layers * sizes.block_grad + sizes.device_states[AH_CLASS_BLOCK] * on_device +
               inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
-    *host = sizes.set * ah__host_sets(switches) + sizes.host_grad_buffer * switches->offload_optimizer +
+    *host = sizes.set * ah__host_sets(switches) +
+            (sizes.host_grad_buffer + sizes.frozen[AH_CLASS_BLOCK]) * switches->offload_optimizer +
             host_activation_bytes(&sizes, switches) + host_outside_bytes(&sizes);
 }
 
@@ -320,9 +334,10 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
 {
     enum ah_class class = ah__class_of(group, switches->layers);
     struct ah_layout_group *g = &layout->groups[group];
-    *g = (struct ah_layout_group){.host_grad_offset = -1, .param_offset = -1, .grad_offset = -1};
+    *g = (struct ah_layout_group){
+        .host_grad_offset = -1, .param_offset = -1, .grad_offset = -1, .host_frozen_offset = -1};
     g->on_host = ah__on_host(switches, group);
-    g->state_bytes = sizes->state[class];
+    g->state_bytes = g->on_host ? sizes->state[class] : sizes->device_state[class];
     g->moment_bytes = sizes->moment[class];
     if (g->on_host && class == AH_CLASS_BLOCK) {
         g->state_offset = -1;
@@ -333,14 +348,15 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     }
     if (g->on_host && class != AH_CLASS_BLOCK)
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
-    bool apart = class == AH_CLASS_BLOCK ? ah__unsharded(switches, group) : g->on_host || sizes->copies;
+    if (g->on_host)
+        g->host_frozen_offset = place(&layout->host_bytes, sizes->frozen[class]);
+    bool whole = ah__unsharded(switches, group) || (sizes->whole && !g->on_host);
+    bool apart = class == AH_CLASS_BLOCK ? whole : g->on_host || sizes->copies;
     bool shares = sizes->ends && class != AH_CLASS_BLOCK;
     if (shares && class == AH_CLASS_HEAD)
         g->param_offset = layout->groups[0].param_offset;
     else if (apart)
         g->param_offset = place(&layout->device_bytes, shares ? sizes->ends : sizes->buffer[class]);
-    if (class == AH_CLASS_HEAD)
-        g->grad_offset = place(&layout->device_bytes, sizes->head_grad);
 }
 
 /* Where a block has what it keeps, and its input; on the host too where they leave. */
@@ -399,6 +415,9 @@ static void place_device(struct ah_layout *layout, const struct ah_partition *pa
     layout->accumulator_offset = sizes->accumulator ? place(end, sizes->accumulator) : -1;
     layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->results_offset = place(end, 2 * sizes->results);
+    layout->groups[switches->layers + 1].grad_offset = place(end, sizes->head_grad);
+    for (int group = 1; sizes->own_grads && group <= switches->layers; group++)
+        layout->groups[group].grad_offset = place(end, sizes->block_grad);
     layout->groups[0].grad_offset = place(end, sizes->embedding_grad);
     if (sizes->embedding_grad > 0 && sizes->head_grad == 0)
         layout->groups[switches->layers + 1].grad_offset = layout->groups[0].grad_offset;

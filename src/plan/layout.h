@@ -7,10 +7,11 @@
  * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (buffers, boundary inputs, saved sets, the two
  * iterations of tokens and results), its *_bytes is the distance from one to the next: the k-th begins at offset + k *
  * bytes. The region ends with the last byte of the embedding's gradient (where the head's lies in the same place, of
- * the larger), which every training step writes and reads whole, so the highest byte a device sees in use is exactly
- * device_bytes - 1. Gradients of parameters are summed in F32 whatever the compute dtype is: those of blocks in one
- * accumulator, one after the other (so that the gaps between parameters stay zero), those of embedding and head,
- * which a device sees in several items, where they stay. */
+ * the larger; where the embedding is frozen, of the last block's, or of the head's), which every training step writes
+ * and reads whole, so the highest byte a device sees in use is exactly device_bytes - 1. Gradients of parameters are
+ * summed in F32 whatever the compute dtype is: those of blocks in one accumulator, one after the other (so that the
+ * gaps between parameters stay zero), those of embedding and head, which a device sees in several items, where they
+ * stay. */
 #ifndef AH_PLAN_LAYOUT_H
 #define AH_PLAN_LAYOUT_H
 
@@ -27,11 +28,13 @@ struct ah_layout_group {
     bool on_host;
     int64_t state_offset;              /* in device memory, or in host memory when on_host: p, m, v; -1: in a set */
     int64_t state_bytes, moment_bytes; /* of p; of m or v: rounded up. ah__state_at says where each lies */
+    int64_t host_frozen_offset;        /* on_host: what is fetched behind the trained elements; else -1 */
     int64_t host_grad_offset;          /* on_host: where the gradient lands; -1: in the set, or not on_host */
     /* Unsharded blocks; embedding and head on the host, of several ranks or in half precision: their dedicated device
      * parameters; else -1. Where the plan says so (share_embedding_head) the same bytes for embedding and head. */
     int64_t param_offset;
-    int64_t grad_offset;  /* embedding and head: their dedicated device gradients; else -1. F32 while they are
+    int64_t grad_offset;  /* embedding and head, and blocks where parameters are frozen: their dedicated device
+                               gradients, of trained elements; else -1. F32 while they are
                                * summed, then narrowed to the compute dtype in their place. The same place for both
                                * where they share their parameters' and no update of the head waits for the norm */
     int64_t input_offset; /* blocks and head: the activation that enters */

@@ -22,8 +22,11 @@ static int choice_begin(struct ah_micro_batch *out, const struct ah_micro_batch_
     struct ah_step_options step = options->step;
     step.micro_batches = (int)(options->batch / size);
     *out = (struct ah_micro_batch){.size = size};
-    const struct ah_record_options record = {
-        .batch = size, .seq = options->seq, .compute = options->compute, .packed = options->packed};
+    const struct ah_record_options record = {.batch = size,
+                                             .seq = options->seq,
+                                             .compute = options->compute,
+                                             .packed = options->packed,
+                                             .tuning = options->tuning};
     int status = ah_model_record(&out->graph, options->model, &record);
     if (status == AH_OK)
         status = ah_partition_new(&out->partition, out->graph, &step);

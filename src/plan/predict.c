@@ -17,7 +17,10 @@ static void price_activations(struct ah_predictor *predictor)
     for (int keeping = 0; keeping < AH_KEEPING_COUNT; keeping++) {
         double blocks = (double)ah__layout_activation_bytes(partition, (enum ah_keeping)keeping) / of_block;
         costs->in_ns[keeping] = llround(blocks * (double)costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK]);
-        costs->out_ns[keeping] = llround(blocks * (double)costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK]);
+        /* Gradients beside frozen parameters are too small to tell. */
+        costs->out_ns[keeping] = partition->frozen
+                                     ? costs->in_ns[keeping]
+                                     : llround(blocks * (double)costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK]);
     }
 }
 
@@ -51,8 +54,8 @@ void ah__predictor_fini(struct ah_predictor *predictor)
 bool ah__predictor_stages(const struct ah_predictor *predictor)
 {
     const int64_t(*ns)[AH_CLASS_COUNT] = predictor->costs.ns;
-    return ah__policy_uses(predictor->policy, AH_SWITCH_staged) && ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 &&
-           ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] > 0;
+    return ah__policy_uses(predictor->policy, AH_SWITCH_staged) && !predictor->partition->frozen &&
+           ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 && ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] > 0;
 }
 
 int ah__predictor_world_size(const struct ah_predictor *predictor)
@@ -136,7 +139,7 @@ static int64_t casts_ns(const struct ah_switches *switches, const struct ah_pred
     if (ah__world_size(switches) > 1)
         return 2 * (switches->layers - switches->offload_params - switches->unsharded) * cast.b + ends;
     int cast_blocks = switches->layers - switches->offload_optimizer - switches->unsharded;
-    return ah__narrows(predictor->partition) ? 2 * cast_blocks * cast.b : 0;
+    return ah__casts(predictor->partition) ? 2 * cast_blocks * cast.b : 0;
 }
 
 static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)

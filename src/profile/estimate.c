@@ -181,15 +181,18 @@ static void set_streamed(struct estimate *estimate, double shard)
 
 static void set_group(struct estimate *estimate, int class)
 {
+    const struct ah_partition *partition = estimate->partition;
+    int group = ah__class_representative((enum ah_class) class, partition->layers);
     double params = (double)estimate->profile->params[class], bytes = params * estimate->dtype_bytes;
-    double shard = params / estimate->world_size, shard_bytes = bytes / estimate->world_size;
+    double shard = (double)partition->groups[group].trained / estimate->world_size;
+    double shard_bytes = bytes / estimate->world_size;
     set_device_bytes(estimate, AH_ITEM_UPDATE_DEVICE, class,
                      shard * (state_bytes(estimate->partition) + estimate->dtype_bytes));
     if (ah__narrows(estimate->partition))
         set_device_bytes(estimate, AH_ITEM_CAST, class, shard * (FLOAT_BYTES + estimate->dtype_bytes));
     set(estimate, AH_ITEM_PREFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_REFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
-    set(estimate, AH_ITEM_OFFLOAD, class, shard_bytes / estimate->d2h_bytes_per_s * 1e9);
+    set(estimate, AH_ITEM_OFFLOAD, class, shard * estimate->dtype_bytes / estimate->d2h_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_UPDATE_HOST, class, shard / (estimate->adam_params_per_s / estimate->world_size) * 1e9);
     /* What it writes elsewhere it need not have read there: the same bytes, stored past the caches. */
     set(estimate, AH_ITEM_UPDATE_SPECULATIVE, class,

@@ -356,12 +356,14 @@ static int64_t rate(int64_t bytes, double ns)
 
 static void rates_fill(struct ah_profile *profile, const struct ah_workload *workload, const struct pair *both)
 {
-    int64_t count = ah__part_count(workload->place[1].count, ah__step_ranks(workload->partition));
-    int64_t bytes = count * ah__dtype_bytes(workload->partition->compute);
-    profile->h2d_bytes_per_s = rate(bytes, (double)profile->costs.ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK]);
-    profile->d2h_bytes_per_s = rate(bytes, (double)profile->costs.ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK]);
-    profile->h2d_both_bytes_per_s = rate(bytes, pair_mean_ns(both, 0));
-    profile->d2h_both_bytes_per_s = rate(bytes, pair_mean_ns(both, 1));
+    int ranks = ah__step_ranks(workload->partition);
+    int64_t element = ah__dtype_bytes(workload->partition->compute);
+    int64_t in = ah__part_count(workload->place[1].count, ranks) * element;
+    int64_t out = ah__part_count(workload->place[1].trained, ranks) * element;
+    profile->h2d_bytes_per_s = rate(in, (double)profile->costs.ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK]);
+    profile->d2h_bytes_per_s = rate(out, (double)profile->costs.ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK]);
+    profile->h2d_both_bytes_per_s = rate(in, pair_mean_ns(both, 0));
+    profile->d2h_both_bytes_per_s = rate(out, pair_mean_ns(both, 1));
 }
 
 static int pair_run(struct stream *room, struct ah_profile *profile, enum ah_lane a, enum ah_lane b)

@@ -83,10 +83,12 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     const struct ah_code *code = &workload->partition->code[place->class];
     int64_t state_bytes = place->count * (int64_t)sizeof(float);
     int ranks = ah__step_ranks(workload->partition);
-    int64_t grad_bytes = ranks * ah__part_count(place->count, ranks) * ah__dtype_bytes(workload->partition->compute);
+    int64_t element = ah__dtype_bytes(workload->partition->compute);
+    int64_t grad_bytes = ranks * ah__part_count(place->count, ranks) * element;
     bool half = ah__narrows(workload->partition), apart = half || ranks > 1;
     for (int i = 0; i < 3; i++) {
-        int64_t bytes = ah__state_size(workload->partition, i, place->count);
+        bool read = i == 0 && !apart; /* products read the master itself */
+        int64_t bytes = ah__state_size(workload->partition, i, read ? place->count : place->trained);
         /* Moments have room for what PREFETCH writes there, and for floats on the way. */
         place->state[i] = carve(device, larger(bytes, grad_bytes));
         place->host_state[i] = carve(host, larger(bytes, i ? state_bytes : 0));
@@ -97,6 +99,7 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     place->host_grad = carve(host, grad_bytes);
     place->host_grad_buffer = carve(host, grad_bytes);
     place->host_param = half ? carve(host, grad_bytes) : place->host_grad;
+    place->host_frozen = carve(host, (place->count - place->trained) * element);
     place->saved_step = aligned(device, code->saved_bytes);
     place->saved = carve(device, workload->micro_batches * place->saved_step);
     place->output = index + 1 < workload->places ? carve(device, workload->micro_batches * workload->input_step) : NULL;
@@ -115,9 +118,9 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     workload->work = carve(device, work_bytes(workload->partition));
     workload->workspace = carve(device, workload->programs.workspace_bytes);
     for (int i = 0; i < 3; i++)
-        workload->host_spare[i] = carve(host, ah__state_size(workload->partition, i, workload->place[1].count));
+        workload->host_spare[i] = carve(host, ah__state_size(workload->partition, i, workload->place[1].trained));
     if (workload->partition->compute != AH_F32) {
-        int64_t count = workload->place[1].count;
+        int64_t count = workload->place[1].trained;
         workload->accumulator = carve(device, count * (int64_t)sizeof(float));
         if (ah__narrows(workload->partition))
             workload->host_spare_half = carve(host, count * ah__dtype_bytes(workload->partition->compute));
@@ -158,6 +161,8 @@ static void params_fill(float *values, const struct ah_partition *partition, int
 static int copy_in(const struct ah_workload *workload, void *to, const void *from, int64_t bytes)
 {
     struct ah_work work = {.label.what = "load", .lane = AH_LANE_H2D, .tasks = 1};
+    if (bytes == 0)
+        return AH_OK;
     work.task[0].type = AH_TASK_COPY;
     work.task[0].as.copy.to = to;
     work.task[0].as.copy.from = from;
@@ -170,6 +175,8 @@ static int cast(const struct ah_workload *workload, enum ah_lane lane, void *to,
                 const void *from, enum ah_dtype from_dtype, int64_t count)
 {
     struct ah_work work = {.label.what = "cast", .lane = lane, .tasks = 1};
+    if (count == 0)
+        return AH_OK;
     work.task[0].type = AH_TASK_CAST;
     work.task[0].as.cast.to = to;
     work.task[0].as.cast.from = from;
@@ -183,11 +190,25 @@ static int cast(const struct ah_workload *workload, enum ah_lane lane, void *to,
 static int grads_fill(const struct ah_workload *workload, const struct ah_workload_place *place, const float *normals)
 {
     float *values = (float *)(void *)place->host_state[1];
-    for (int64_t j = 0; j < place->count; j++)
+    for (int64_t j = 0; j < place->trained; j++)
         values[j] = 1e-3F * normals[j % NORMALS];
-    AH_TRY(cast(workload, AH_LANE_HOST, place->host_grad, workload->partition->compute, values, AH_F32, place->count));
+    AH_TRY(
+        cast(workload, AH_LANE_HOST, place->host_grad, workload->partition->compute, values, AH_F32, place->trained));
     memset(values, 0, (size_t)place->count * sizeof *values);
     return AH_OK;
+}
+
+/* What products read of a group, on the device, and where it comes from: `values` of all its parameters. */
+static int place_fill(const struct ah_workload *workload, const struct ah_workload_place *place, const float *values)
+{
+    enum ah_dtype master = workload->partition->step.master, compute = workload->partition->compute;
+    int64_t element = ah__dtype_bytes(compute), frozen = place->count - place->trained;
+    AH_TRY(cast(workload, AH_LANE_HOST, place->host_state[0], master, values, AH_F32, place->trained));
+    AH_TRY(copy_in(workload, place->state[0], place->host_state[0], place->trained * ah__dtype_bytes(master)));
+    if (place->param != place->state[0])
+        AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, compute, place->state[0], master, place->trained));
+    AH_TRY(cast(workload, AH_LANE_HOST, place->host_frozen, compute, values + place->trained, AH_F32, frozen));
+    return copy_in(workload, place->param + place->trained * element, place->host_frozen, frozen * element);
 }
 
 static int workload_fill(const struct ah_workload *workload)
@@ -199,15 +220,10 @@ static int workload_fill(const struct ah_workload *workload)
     AH_TRY(copy_in(workload, workload->tokens, workload->host_tokens, workload->tokens_bytes));
     for (int i = 0; i < workload->places; i++) {
         const struct ah_workload_place *place = &workload->place[i];
-        enum ah_dtype master = workload->partition->step.master;
         float *params = (float *)(void *)place->host_state[1];
         params_fill(params, workload->partition, place->group, normals);
-        AH_TRY(cast(workload, AH_LANE_HOST, place->host_state[0], master, params, AH_F32, place->count));
+        AH_TRY(place_fill(workload, place, params));
         AH_TRY(grads_fill(workload, place, normals));
-        AH_TRY(copy_in(workload, place->state[0], place->host_state[0], place->count * ah__dtype_bytes(master)));
-        if (place->param != place->state[0])
-            AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, workload->partition->compute, place->state[0], master,
-                        place->count));
     }
     return AH_OK;
 }
@@ -220,6 +236,7 @@ static void places_init(struct ah_workload *workload)
         place->class = ah__class_of(i, workload->copies);
         place->group = i <= workload->copies ? i : partition->layers + 1;
         place->count = partition->groups[place->group].count;
+        place->trained = partition->groups[place->group].trained;
         place->decayed = partition->groups[place->group].decayed;
     }
 }
@@ -303,12 +320,14 @@ static const struct ah_workload_place *place_of_group(const struct ah_workload *
     return &workload->place[group == head ? workload->places - 1 : group <= workload->copies ? group : 1];
 }
 
-/* What an update writes along, as in a run: on the host over the gradient, on the device for embedding and head. */
+/* What an update writes along, as in a run: on the host over the gradient, on the device for embedding and head, and
+ * for all where some of it is frozen. */
 static char *half(const struct ah_workload *workload, const struct ah_workload_place *place, bool on_host)
 {
     if (!ah__narrows(workload->partition) && (on_host || place->param == place->state[0]))
         return NULL;
-    return on_host ? place->host_grad : place->class == AH_CLASS_BLOCK ? NULL : place->param;
+    bool kept = place->class != AH_CLASS_BLOCK || workload->partition->frozen;
+    return on_host ? place->host_grad : kept ? place->param : NULL;
 }
 
 /* Copies and collectives of blocks come from and go to memory that programs neither read nor write. */
@@ -351,6 +370,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .spare_half = workload->host_spare_half,
         .host_param = place->host_param,
         .host_grad = place->host_grad_buffer,
+        .host_frozen = place->host_frozen,
         .stage_grad = place->grad,
     };
     for (int i = 0; i < 3; i++) {

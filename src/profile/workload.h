@@ -21,7 +21,7 @@ struct ah_workload_place {
     enum ah_class class;
     bool other;                      /* the block is of the other kind, in this round */
     int group;                       /* in the partition */
-    int64_t count, decayed;          /* of the group */
+    int64_t count, trained, decayed; /* of the group */
     char *state[3], *grad;           /* device: p, m, v */
     char *param;                     /* device: in the compute dtype; F32: the master */
     char *exchange;                  /* device: what collectives of a block work on, of several ranks; else null */
@@ -30,6 +30,7 @@ struct ah_workload_place {
     char *host_state[3], *host_grad; /* host update */
     char *host_grad_buffer;          /* where a gradient arrives */
     char *host_param;                /* what is fetched: no update writes it */
+    char *host_frozen;               /* and what never changes */
 };
 
 struct ah_workload {

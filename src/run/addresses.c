@@ -4,7 +4,7 @@
 
 int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group)
 {
-    return ah__part_range(first, run->partition->groups[group].count, run->comm->rank, run->comm->world_size);
+    return ah__part_range(first, run->partition->groups[group].trained, run->comm->rank, run->comm->world_size);
 }
 
 /* Tokens and results exist twice: iterations two apart share theirs. */
@@ -85,9 +85,10 @@ static char *params(const struct ah_run *run, int group, int param_buffer)
 /* In the compute dtype, of the whole group; null: of a block without a buffer. */
 static char *gradient(const struct ah_run *run, int group, int grad_buffer)
 {
-    if (grad_buffer < 0 && ah__is_block(&run->plan.switches, group))
-        return NULL;
-    return grad_buffer >= 0 ? buffer(run, grad_buffer) : run->device + run->layout->groups[group].grad_offset;
+    int64_t own = run->layout->groups[group].grad_offset;
+    if (grad_buffer >= 0)
+        return buffer(run, grad_buffer);
+    return own >= 0 ? run->device + own : NULL;
 }
 
 /* Inputs of blocks 1..layers and of the head. */
@@ -192,6 +193,7 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     bool in_set = place->host_grad_offset < 0;
     at->host_grad = in_set ? states + ah__state_at(place, 3) : run->host + place->host_grad_offset;
     at->host_param = states; /* not narrowed: the master is what is fetched */
+    at->host_frozen = place->on_host ? run->host + place->host_frozen_offset : NULL;
     char *stage = run->device + run->layout->stages_offset + item->stage * run->layout->stage_bytes;
     at->stage[0] = stage;
     at->stage[1] = stage + run->layout->stage_state_bytes;

@@ -80,6 +80,8 @@ static int refresh(struct ah_run *run, int group)
     work.lane = run->layout->groups[group].on_host ? AH_LANE_HOST : AH_LANE_COMPUTE;
     bool on_host = run->layout->groups[group].on_host;
     int64_t first, count = ah__run_part(&first, run, group);
+    if (count == 0)
+        return AH_OK;
     work.task[0].as.cast.to = at.update_half + (on_host ? 0 : first * ah__dtype_bytes(run->partition->compute));
     work.task[0].as.cast.from = at.states[0];
     work.task[0].as.cast.to_dtype = run->partition->compute;

@@ -77,7 +77,7 @@ const float *ah__run_flag_counts(const struct ah_run *run, int64_t iteration);
 float *ah__run_scale(const struct ah_run *run, int64_t iteration);
 /* p of a group's states wherever they live; m and v follow, see ah__state_at. */
 char *ah__run_states(const struct ah_run *run, int group);
-/* The elements [*first, *first + result) of a group's states that this rank has. */
+/* The trained elements [*first, *first + result) of a group that this rank has. */
 int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group);
 
 /* run.c: writes the tokens of iteration `queue.begun` where they are copied from. */

@@ -80,6 +80,8 @@ int ah__run_serve(struct ah_run *run);
 int ah__run_served(struct ah_run *run, int status);
 /* Fills all parameters by their init rules (counter-based: the same for every plan), moments with zero. */
 int ah__run_init(struct ah_run *run, uint64_t seed);
+/* The same of adapters alone. */
+int ah__run_init_adapters(struct ah_run *run, uint64_t seed);
 
 /* How long each lane has worked since the run was made. Only while drained. */
 void ah__run_busy(int64_t busy_ns[AH_LANE_COUNT], const struct ah_run *run);

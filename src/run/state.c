@@ -1,4 +1,5 @@
 /* States in and out, initialisation, evaluation. Nothing is in flight while any of these runs. */
+#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -75,6 +76,21 @@ static int64_t staging_elements(const struct ah_run *run)
     return run->layout->host_staging_bytes / (int64_t)sizeof(float) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
 }
 
+/* Where a parameter's state lies from its element `first` on. */
+static char *state_at(const struct ah_run *run, int param, int64_t first, const struct moved *how)
+{
+    const struct ah_param *p = &run->partition->params[param];
+    const struct ah_layout_group *g = &run->layout->groups[p->group];
+    int64_t part, element = ah__dtype_bytes(how->dtype), trained = run->partition->groups[p->group].trained;
+    if (p->frozen && g->on_host)
+        return run->host + g->host_frozen_offset + (p->offset - trained + first) * element;
+    if (p->frozen)
+        return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset) + (p->offset + first) * element;
+    ah__run_part(&part, run, p->group);
+    return ah__run_states(run, p->group) + ah__state_at(g, (int)how->which) +
+           ah__state_bytes(how->dtype, p->offset + first - part);
+}
+
 /* Of elements [from, from + asked) of a parameter's state, whose values begin at `values`, those that this rank has. */
 static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char *values, const struct moved *how)
 {
@@ -82,13 +98,13 @@ static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char
     const struct ah_layout_group *g = &run->layout->groups[p->group];
     if (how->which != AH_RUN_PARAM && run->partition->step.infers)
         return ah__fail(AH_EINTERNAL, "run: the partition was made for inference, without moments");
-    int64_t first, part, count = param_range(&first, run, param, run->comm->rank, from, asked);
+    if (how->which != AH_RUN_PARAM && p->frozen)
+        return ah__fail(AH_EINTERNAL, "run: '%s' is frozen, it has no moments", p->name);
+    int64_t first, count = param_range(&first, run, param, run->comm->rank, from, asked);
     if (count == 0)
         return AH_OK;
-    ah__run_part(&part, run, p->group);
     values += ah__state_bytes(how->as, first - from);
-    char *state = ah__run_states(run, p->group) + ah__state_at(g, (int)how->which) +
-                  ah__state_bytes(how->dtype, p->offset + first - part);
+    char *state = state_at(run, param, first, how);
     int64_t most = g->on_host ? count : staging_elements(run);
     for (int64_t done = 0, piece; done < count; done += piece) {
         piece = count - done < most ? count - done : most;
@@ -98,9 +114,10 @@ static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char
     return AH_OK;
 }
 
-static struct moved moved_as(const struct ah_run *run, enum ah_run_state which, bool raw, bool load)
+static struct moved moved_as(const struct ah_run *run, int param, enum ah_run_state which, bool raw, bool load)
 {
-    enum ah_dtype dtype = ah__state_dtype(run->partition, (int)which);
+    enum ah_dtype dtype =
+        run->partition->params[param].frozen ? run->partition->compute : ah__state_dtype(run->partition, (int)which);
     return (struct moved){which, dtype, raw ? dtype : AH_F32, load};
 }
 
@@ -114,13 +131,13 @@ static int load(struct ah_run *run, int param, const void *values, const struct 
 
 int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values)
 {
-    const struct moved how = moved_as(run, which, false, true);
+    const struct moved how = moved_as(run, param, which, false, true);
     return load(run, param, values, &how);
 }
 
 int ah__run_load_raw(struct ah_run *run, int param, enum ah_run_state which, const void *bytes)
 {
-    const struct moved how = moved_as(run, which, true, true);
+    const struct moved how = moved_as(run, param, which, true, true);
     return load(run, param, bytes, &how);
 }
 
@@ -160,19 +177,19 @@ static int store(struct ah_run *run, int param, void *values, const struct moved
 
 int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values)
 {
-    const struct moved how = moved_as(run, which, false, false);
+    const struct moved how = moved_as(run, param, which, false, false);
     return store(run, param, values, &how);
 }
 
 int ah__run_store_raw(struct ah_run *run, int param, enum ah_run_state which, void *bytes)
 {
-    const struct moved how = moved_as(run, which, true, false);
+    const struct moved how = moved_as(run, param, which, true, false);
     return store(run, param, bytes, &how);
 }
 
 static int part_give(struct ah_run *run, const struct request *request, char *values)
 {
-    const struct moved how = moved_as(run, (enum ah_run_state)request->which, request->raw, false);
+    const struct moved how = moved_as(run, request->param, (enum ah_run_state)request->which, request->raw, false);
     int64_t first, count = ah__shape_count(&run->partition->params[request->param].shape);
     int64_t part = param_range(&first, run, request->param, run->comm->rank, 0, count);
     if (part == 0)
@@ -214,11 +231,23 @@ int ah__run_served(struct ah_run *run, int status)
 
 /* ---- initial values ---------------------------------------------------------------------------------------------- */
 
+/* Between -sqrt(3) std and sqrt(3) std, so that std is the deviation. */
+static void uniform_fill(float *values, int64_t count, uint64_t seed, uint64_t first, float std)
+{
+    double bound = sqrt(3.0) * (double)std;
+    for (int64_t i = 0; i < count; i++) {
+        double unit = (double)(ah__random_bits(seed, first + (uint64_t)i) >> 11) * 0x1p-53;
+        values[i] = (float)(bound * (2 * unit - 1));
+    }
+}
+
 /* Values depend on the seed, the parameter's name and the position alone. */
 static void init_values(float *values, const struct ah_param *param, uint64_t seed, int64_t first, int64_t count)
 {
     if (param->init == AH_INIT_NORMAL)
         ah__normal_fill(values, count, ah__hash_text(param->name, seed), (uint64_t)first, (double)param->init_std);
+    else if (param->init == AH_INIT_UNIFORM)
+        uniform_fill(values, count, ah__hash_text(param->name, seed), (uint64_t)first, param->init_std);
     else
         for (int64_t i = 0; i < count; i++)
             values[i] = param->init == AH_INIT_ONES ? 1.0F : 0.0F;
@@ -236,15 +265,16 @@ static int init_param(struct ah_run *run, int index, uint64_t seed, float *value
         if (param_range(&mine, run, index, run->comm->rank, first, count) == 0)
             continue;
         init_values(values, param, seed, first, count);
-        for (enum ah_run_state which = AH_RUN_PARAM; which < (fresh ? AH_RUN_MOMENT1 : AH_RUN_STATES); which++) {
-            const struct moved how = moved_as(run, which, false, true);
+        enum ah_run_state end = fresh || param->frozen ? AH_RUN_MOMENT1 : AH_RUN_STATES;
+        for (enum ah_run_state which = AH_RUN_PARAM; which < end; which++) {
+            const struct moved how = moved_as(run, index, which, false, true);
             AH_TRY(move(run, index, first, count, (char *)(which == AH_RUN_PARAM ? values : nothing), &how));
         }
     }
     return AH_OK;
 }
 
-int ah__run_init(struct ah_run *run, uint64_t seed)
+static int init_params(struct ah_run *run, uint64_t seed, bool adapters_alone)
 {
     bool fresh = run->queue.begun == 0 && !run->masters_loaded;
     int64_t largest = ah__partition_largest(run->partition), piece = largest < PIECE ? largest : PIECE;
@@ -253,9 +283,20 @@ int ah__run_init(struct ah_run *run, uint64_t seed)
     run->masters_loaded = true;
     int status = AH_OK;
     for (int p = 0; status == AH_OK && p < run->partition->param_count; p++)
-        status = init_param(run, p, seed, values, values + piece, fresh);
+        if (!adapters_alone || run->partition->params[p].adapter)
+            status = init_param(run, p, seed, values, values + piece, fresh);
     ah__free(values);
     return status;
+}
+
+int ah__run_init(struct ah_run *run, uint64_t seed)
+{
+    return init_params(run, seed, false);
+}
+
+int ah__run_init_adapters(struct ah_run *run, uint64_t seed)
+{
+    return init_params(run, seed, true);
 }
 
 int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss)

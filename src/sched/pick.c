@@ -85,7 +85,7 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
     if (!head_gradient_over(sched, next) || !ah__activations_here(sched, next))
         return false;
     item->param_buffer = group->param_buffer;
-    return !group->pooled || buffer_take(sched, next, &item->grad_buffer);
+    return !group->pooled || sched->config.own_gradients || buffer_take(sched, next, &item->grad_buffer);
 }
 
 static bool update_ready(const struct ah_sched *sched, struct ah_next *next)

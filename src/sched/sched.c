@@ -12,6 +12,8 @@ int ah__sched_min_buffers(const struct ah_sched_config *given)
     if (config->switches.world_size > 1) /* nothing stays: every block is gathered again */
         return device ? device : 3;
     int least = config->switches.offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
+    if (config->own_gradients) /* a block that comes again, beside those that stay */
+        least = held + (config->switches.offload_params > 0 ? 1 : 0);
     int at_once = config->switches.offload_optimizer + ah__sched_device_buffers(config, false);
     if (config->policy->all_at_once && at_once > least)
         least = at_once;

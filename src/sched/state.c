@@ -55,6 +55,8 @@ int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward
         return switches->offload_params == switches->layers ? 0 : next + (backward ? 3 : 1);
     if (on_device == 0)
         return 0;
+    if (config->own_gradients)
+        return config->casts ? 1 : 0;
     return (!backward ? 0 : gradients > 1 ? gradients : 1) + (config->casts ? 1 : 0);
 }
 

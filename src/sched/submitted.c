@@ -68,7 +68,7 @@ static void evict_submitted(struct ah_sched *sched, const struct ah_item *item, 
 static void gradient_claimed(struct ah_sched *sched, const struct ah_item *item)
 {
     struct group *group = &sched->groups[item->partition];
-    if (group->pooled)
+    if (group->pooled && !sched->config.own_gradients)
         claim(sched, &group->grad_buffer, item->grad_buffer);
     sched->lowest_gradient = item->partition;
     if (item->partition > 0)

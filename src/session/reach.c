@@ -22,8 +22,11 @@ static struct ah_step_options step_options(const struct ah_session *session)
 static int make_partition(struct ah_session *session)
 {
     const struct ah_session_info *info = &session->info;
-    const struct ah_record_options record = {
-        .batch = info->micro_batch, .seq = info->seq, .compute = session->dtype, .packed = session->options.pack};
+    const struct ah_record_options record = {.batch = info->micro_batch,
+                                             .seq = info->seq,
+                                             .compute = session->dtype,
+                                             .packed = session->options.pack,
+                                             .tuning = session->options.tuning};
     const struct ah_step_options step = step_options(session);
     AH_TRY(ah_model_record(&session->graph, session->model, &record));
     return ah_partition_new(&session->partition, session->graph, &step);
@@ -80,6 +83,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
         .compute = session->dtype,
         .packed = options->pack,
         .step = step_options(session),
+        .tuning = options->tuning,
         .dev = session->dev,
         .budget = session->info.budget,
         .plan = options->plan,

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "dev/host/code8.h"
+#include "io/adapter_config.h"
 #include "io/folder.h"
 #include "io/shards.h"
 #include "op/bf16.h"
@@ -21,10 +22,15 @@ static const char *const required[] = {AH_SHARDS_FILE, "config.json", "optimizer
 static const char *const required_shards[] = {AH_SHARDS_INDEX, "config.json", "optimizer.safetensors", "state.json",
                                               NULL};
 
-/* FOLDER/model.safetensors, or the index where there is one. */
+static const char *const required_adapter[] = {AH_ADAPTER_FILE,         AH_ADAPTER_CONFIG, "config.json",
+                                               "optimizer.safetensors", "state.json",      NULL};
+
+/* FOLDER/model.safetensors, or the index where there is one; or the adapters'. */
 static int model_path(char **out, const char *folder)
 {
     char *path;
+    if (ah__adapter_config_exists(folder))
+        return ah__sprintf(out, "%s/" AH_ADAPTER_FILE, folder);
     AH_TRY(ah__sprintf(&path, "%s/" AH_SHARDS_INDEX, folder));
     if (access(path, F_OK) == 0) {
         *out = path;
@@ -125,11 +131,12 @@ static int load_part(const struct ah_checkpoint *checkpoint, enum ah_checkpoint_
 int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_partition *partition,
                         struct ah_run *run, bool training)
 {
-    bool rounded = ah__saves_masters(&checkpoint->settings, checkpoint->format);
+    /* The masters are beside the moments, all of them where nothing is frozen. */
+    bool masters = ah__saves_masters(&checkpoint->settings, checkpoint->format) && !partition->frozen;
     float *buffer;
     AH_TRY(ah__new(&buffer, 2 * (size_t)ah__partition_largest(partition), sizeof *buffer));
     int status = AH_OK;
-    for (int i = training && rounded ? AH_PART_OPTIMIZER : AH_PART_MODEL;
+    for (int i = training && masters ? AH_PART_OPTIMIZER : AH_PART_MODEL;
          status == AH_OK && i <= (training ? AH_PART_OPTIMIZER : AH_PART_MODEL); i++)
         status = load_part(checkpoint, (enum ah_checkpoint_part)i, partition, run, buffer);
     ah__free(buffer);
@@ -153,6 +160,11 @@ static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
     AH_TRY(ah__json_string(&arithmetic, json, "arithmetic"));
     snprintf(out->arithmetic, sizeof out->arithmetic, "%s", arithmetic);
     AH_TRY(ah__checkpoint_sources_read(out, json));
+    if (ah__json_has(json, "base")) {
+        const char *base;
+        AH_TRY(ah__json_string(&base, json, "base"));
+        AH_TRY(ah__strdup(&out->base, base));
+    }
     return ah__strdup(&out->data_path, data_path);
 }
 
@@ -174,9 +186,10 @@ static int verify_and_read(struct ah_checkpoint *checkpoint)
 {
     char *path;
     AH_TRY(model_path(&path, checkpoint->folder));
-    bool whole = strcmp(path + strlen(checkpoint->folder) + 1, AH_SHARDS_FILE) == 0;
+    const char *name = path + strlen(checkpoint->folder) + 1;
+    bool whole = strcmp(name, AH_SHARDS_FILE) == 0, adapter = strcmp(name, AH_ADAPTER_FILE) == 0;
     ah__free(path);
-    AH_TRY(ah__folder_verify(checkpoint->folder, whole ? required : required_shards));
+    AH_TRY(ah__folder_verify(checkpoint->folder, adapter ? required_adapter : whole ? required : required_shards));
     return load_state(checkpoint);
 }
 
@@ -249,6 +262,7 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint)
     ah__free(checkpoint->folder);
     ah__free(checkpoint->run_folder);
     ah__free(checkpoint->data_path);
+    ah__free(checkpoint->base);
     ah__mixture_marks_free(checkpoint->sources, checkpoint->source_count);
     ah__free(checkpoint->passed_over);
     *checkpoint = (struct ah_checkpoint){0};

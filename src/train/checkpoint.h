@@ -9,6 +9,9 @@
  *                            256 of them; NAME.master, the F32 parameter, where model.safetensors has it rounded
  *     state.json             step, settings, where in which data the training stands
  *
+ * Where adapters are trained, adapter_model.safetensors and adapter_config.json, as PEFT has them, take the place of
+ * the model's file: the model's own weights stay where they are. Frozen parameters have no moments.
+ *
  * Knows no plans: a checkpoint written under one plan is read under any other. */
 #ifndef AH_TRAIN_CHECKPOINT_H
 #define AH_TRAIN_CHECKPOINT_H
@@ -24,6 +27,7 @@ struct ah_checkpoint {
     char *passed_over; /* why it is not a newer one; null: it is the newest */
     char *data_path;   /* as ah__mixture_text gives it */
     int64_t format;    /* of its files; what is saved has the newest */
+    char *base;        /* absolute: where the weights are that adapters adapt; null: no adapters */
     int64_t step;      /* steps done; the next batch of the data is batch number `step` */
     double loss;       /* of that step */
     int64_t data_tokens;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/adapter_config.h"
 #include "train/checkpoint_internal.h"
 
 const char *const ah__checkpoint_files[AH_PART_COUNT] = {"model.safetensors", "optimizer.safetensors"};
@@ -16,7 +17,8 @@ struct suffix {
 
 bool ah__saves_masters(const struct ah_settings *settings, int64_t format)
 {
-    return settings->save_dtype != (format < 3 ? AH_F32 : settings->master) && settings->save_dtype != AH_F32;
+    enum ah_dtype saved = ah__settings_saved(settings);
+    return saved != (format < 3 ? AH_F32 : settings->master) && saved != AH_F32;
 }
 
 static int suffixes(struct suffix out[SUFFIXES_MOST], enum ah_checkpoint_part part, const struct ah_settings *settings,
@@ -25,7 +27,7 @@ static int suffixes(struct suffix out[SUFFIXES_MOST], enum ah_checkpoint_part pa
     enum ah_dtype moments = format < 3 ? AH_F32 : settings->moments;
     int count = 0;
     if (part == AH_PART_MODEL) {
-        out[0] = (struct suffix){"", AH_RUN_PARAM, settings->save_dtype, false};
+        out[0] = (struct suffix){"", AH_RUN_PARAM, ah__settings_saved(settings), false};
         return 1;
     }
     out[count++] = (struct suffix){".exp_avg", AH_RUN_MOMENT1, moments, false};
@@ -51,21 +53,32 @@ static int compare_names(const void *left, const void *right)
     return strcmp(((const struct ah_entry *)left)->name, ((const struct ah_entry *)right)->name);
 }
 
+/* The model's file has all of a model, or adapters alone; what is frozen has no state. */
+static bool has(enum ah_checkpoint_part which, const struct ah_param *param, bool adapters)
+{
+    return which == AH_PART_MODEL ? !adapters || param->adapter : !param->frozen;
+}
+
+static int entry_init(struct ah_entry *out, const struct suffix *suffix, const struct ah_partition *partition,
+                      int param, bool prefixed)
+{
+    *out = (struct ah_entry){NULL, param, suffix->which, suffix->dtype, suffix->scales};
+    return ah__sprintf(&out->name, "%s%s%s", prefixed ? AH_ADAPTER_PREFIX : "", partition->params[param].name,
+                       suffix->text);
+}
+
 int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const struct ah_partition *partition,
                      const struct ah_settings *settings, int64_t format)
 {
     struct suffix all[SUFFIXES_MOST];
     int each = suffixes(all, part, settings, format);
-    size_t count = (size_t)partition->param_count * (size_t)each;
-    *out = (struct ah_entries){.count = count};
-    AH_TRY(ah__new(&out->entry, count, sizeof *out->entry));
-    for (size_t i = 0; i < count; i++) {
-        int param = (int)i / each;
-        const struct suffix *suffix = &all[(int)i % each];
-        out->entry[i] = (struct ah_entry){NULL, param, suffix->which, suffix->dtype, suffix->scales};
-        AH_TRY(ah__sprintf(&out->entry[i].name, "%s%s", partition->params[param].name, suffix->text));
-    }
-    qsort(out->entry, count, sizeof *out->entry, compare_names);
+    bool adapters = settings->tuning.lora_rank > 0;
+    *out = (struct ah_entries){.count = 0};
+    AH_TRY(ah__new(&out->entry, (size_t)partition->param_count * (size_t)each, sizeof *out->entry));
+    for (int param = 0; param < partition->param_count; param++)
+        for (int i = 0; i < each && has(part, &partition->params[param], adapters); i++)
+            AH_TRY(entry_init(&out->entry[out->count++], &all[i], partition, param, adapters && part == AH_PART_MODEL));
+    qsort(out->entry, out->count, sizeof *out->entry, compare_names);
     return AH_OK;
 }
 

@@ -26,7 +26,8 @@ struct ah_entries {
     size_t count;
 };
 
-/* The tensors of a checkpoint of `format` and these settings. AH_ENOMEM; ah__entries_fini is needed then, too. */
+/* The tensors of a checkpoint of `format` and these settings: of adapters, and not of what they adapt, where there are
+ * some. AH_ENOMEM; ah__entries_fini is needed then, too. */
 int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const struct ah_partition *partition,
                      const struct ah_settings *settings, int64_t format);
 void ah__entries_fini(struct ah_entries *entries);

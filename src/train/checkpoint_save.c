@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "io/adapter_config.h"
 #include "io/folder.h"
 #include "io/model_files.h"
 #include "io/shards.h"
@@ -76,7 +77,7 @@ static int append_all(struct ah_safetensors_writer *writer, const struct ah_entr
         const struct ah_entry *entry = &entries->entry[i];
         int64_t count = ah__shape_count(&partition->params[entry->param].shape);
         struct ah_shape shape = ah__entry_shape(entry, partition);
-        enum ah_dtype dtype = ah__state_dtype(partition, (int)entry->which);
+        enum ah_dtype dtype = ah__kept_dtype(partition, entry->param, (int)entry->which);
         const void *state;
         AH_TRY(states->get(&state, entry->param, entry->which, buffer, states->context));
         state = entry_values(buffer + ah__partition_largest(partition), state, dtype, entry, count);
@@ -197,8 +198,11 @@ static int write_part(struct ah_folder *folder, enum ah_checkpoint_part part, co
                       const struct ah_partition *partition, const struct ah_states *states, float *buffer)
 {
     struct ah_entries entries;
+    bool adapters = settings->tuning.lora_rank > 0;
     int status = ah__entries_init(&entries, part, partition, settings, AH_CHECKPOINT_FORMAT);
-    if (status == AH_OK && part == AH_PART_MODEL)
+    if (status == AH_OK && part == AH_PART_MODEL && adapters)
+        status = write_entries(folder, AH_ADAPTER_FILE, &entries, partition, states, buffer);
+    else if (status == AH_OK && part == AH_PART_MODEL)
         status = write_shards(folder, &entries, settings->shard_bytes, partition, states, buffer);
     else if (status == AH_OK)
         status = write_entries(folder, ah__checkpoint_files[part], &entries, partition, states, buffer);
@@ -215,6 +219,29 @@ static int write_files(struct ah_folder *folder, const struct ah_model_files *fi
         AH_TRY(ah__folder_add(folder, files->file[i].name));
     }
     return AH_OK;
+}
+
+/* Whether the model's linear layers have their weights the other way round, as GPT-2's. */
+static bool is_transposed(const struct ah_partition *partition)
+{
+    const struct ah_program *program = &partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_FORWARD];
+    for (int i = 0; i < program->count; i++)
+        if (program->calls[i].op == AH_OP_LINEAR && !program->calls[i].attr.out_in)
+            return true;
+    return false;
+}
+
+static int write_adapter_config(struct ah_folder *folder, const struct ah_checkpoint *state,
+                                const struct ah_partition *partition)
+{
+    const struct ah_tuning_settings *tuning = &state->settings.tuning;
+    struct ah_adapter_config config = {
+        .rank = tuning->lora_rank, .alpha = tuning->lora_alpha, .rslora = tuning->lora_rslora, .base = state->base};
+    if (!tuning->lora_rank)
+        return AH_OK;
+    snprintf(config.targets, sizeof config.targets, "%s", tuning->lora_targets);
+    AH_TRY(ah__adapter_config_save(&config, is_transposed(partition), ah__folder_path(folder)));
+    return ah__folder_add(folder, AH_ADAPTER_CONFIG);
 }
 
 static int write_config(struct ah_folder *folder, const struct ah_model *model)
@@ -238,6 +265,8 @@ static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
     AH_TRY(ah__settings_save(tree, &state->settings));
     AH_TRY(ah__json_add_int(tree, "data_batch", state->step));
     AH_TRY(ah__json_add_string(tree, "data_path", state->data_path));
+    if (state->base)
+        AH_TRY(ah__json_add_string(tree, "base", state->base));
     AH_TRY(ah__json_add_int(tree, "data_tokens", state->data_tokens));
     AH_TRY(ah__json_add_string(tree, "arithmetic", state->arithmetic));
     AH_TRY(ah__checkpoint_sources_save(tree, state));
@@ -268,6 +297,8 @@ int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, cons
         status = write_part(folder, (enum ah_checkpoint_part)i, &state->settings, partition, states, buffer);
     if (status == AH_OK)
         status = write_config(folder, model);
+    if (status == AH_OK)
+        status = write_adapter_config(folder, state, partition);
     if (status == AH_OK)
         status = write_files(folder, state->files);
     if (status == AH_OK)

@@ -63,6 +63,29 @@ static int tell_random(const struct ah_training *training)
     return status == AH_EINPUT ? AH_OK : status;
 }
 
+/* Checkpoints of adapters do not have the weights that they adapt. */
+static int find_base(struct ah_training *training)
+{
+    const char *base = training->options->model_path ? training->options->model_path : training->resumed.base;
+    if (!training->resumed.settings.tuning.lora_rank)
+        return AH_OK;
+    AH_TRY(base ? ah__weights_find(&training->weights, base) : AH_OK);
+    return training->weights ? AH_OK
+                             : ah__fail(AH_EINPUT,
+                                        "%s: found no weights, expected those that the adapters of %s were trained "
+                                        "on; --model FOLDER (model_path) says where they are",
+                                        base ? base : "model", training->resumed.folder);
+}
+
+/* Adapters change what a model can already do. */
+static int check_adapted(const struct ah_training *training)
+{
+    if (!training->settings.tuning.lora_rank || training->weights)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "lora_rank: found %d beside random parameters, expected a model with weights to adapt",
+                    training->settings.tuning.lora_rank);
+}
+
 /* What a new training starts from. Weights that lie there are used, or it is said that they are not. */
 static int find_weights(struct ah_training *training)
 {
@@ -75,7 +98,7 @@ static int find_weights(struct ah_training *training)
         return ah__fail(AH_EINPUT, "init: found %s beside a training to resume, expected nothing: it has its own",
                         word);
     if (training->resumed.folder)
-        return AH_OK;
+        return find_base(training);
     if (random)
         return tell_random(training);
     if (options->model_path && !options->model)
@@ -217,13 +240,6 @@ static int open_earlier(struct ah_training *training)
     return options->resume_dir ? open_resumed(training) : AH_OK;
 }
 
-static void note_converted(struct ah_training *training, const char *what, enum ah_dtype from, enum ah_dtype to)
-{
-    if (training->resumed.folder && from != to)
-        ah__training_note(training, "%s of the checkpoint are %s and become %s", what, ah__dtype_word(from),
-                          ah__dtype_word(to));
-}
-
 int ah__training_open_inputs(struct ah_training *training)
 {
     AH_TRY(check_policy(training->options->policy));
@@ -232,8 +248,7 @@ int ah__training_open_inputs(struct ah_training *training)
     AH_TRY(open_model(training));
     AH_TRY(find_weights(training));
     AH_TRY(resolve_settings(training));
-    note_converted(training, "masters", training->resumed.settings.master, training->settings.master);
-    note_converted(training, "moments", training->resumed.settings.moments, training->settings.moments);
+    AH_TRY(check_adapted(training));
     AH_TRY(resolve_ranks(training));
     AH_TRY(ah__training_open_data(training));
     AH_TRY(resolve_epochs(training));
@@ -267,6 +282,7 @@ static struct ah_session_options session_options(const struct ah_training *train
         .dtype = ah__dtype_word(settings->dtype),
         .master = ah__dtype_word(settings->master),
         .moments = ah__dtype_word(settings->moments),
+        .tuning = ah__tuning_view(&settings->tuning),
         .device = options->device,
         .dev = options->dev,
         .budget = options->budget,
@@ -376,13 +392,18 @@ int ah__training_load(struct ah_training *training)
     tell_attention(training);
     if (training->resumed.folder)
         tell_arithmetic(training);
-    if (training->resumed.folder)
-        return ah__checkpoint_load(&training->resumed, training->session->partition, training->run, true);
+    const struct ah_partition *partition = training->session->partition;
+    if (training->resumed.folder && !training->weights)
+        return ah__checkpoint_load(&training->resumed, partition, training->run, true);
     if (!training->weights)
         return ah__run_init(training->run, training->settings.seed);
     char note[AH_WEIGHTS_NOTE_SIZE];
-    AH_TRY(ah__weights_load(note, training->weights, training->session->partition, training->run));
+    AH_TRY(ah__weights_load(note, training->weights, partition, training->run));
     if (note[0])
         ah__training_note(training, "%s", note);
-    return AH_OK;
+    if (training->resumed.folder)
+        return ah__checkpoint_load(&training->resumed, partition, training->run, true);
+    if (training->options->adapter_dir)
+        return ah__weights_load_adapter(training->options->adapter_dir, partition, training->run);
+    return training->settings.tuning.lora_rank ? ah__run_init_adapters(training->run, training->settings.seed) : AH_OK;
 }

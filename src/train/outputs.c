@@ -117,6 +117,15 @@ static int save_run_config(const struct ah_training *training, const char *path)
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
+/* Where the weights are that adapters adapt. */
+static int fill_base(struct ah_checkpoint *state, const struct ah_training *training)
+{
+    const char *path = training->options->model_path;
+    if (!training->settings.tuning.lora_rank)
+        return AH_OK;
+    return path ? ah__path_real(&state->base, path) : ah__strdup(&state->base, training->resumed.base);
+}
+
 /* The next checkpoint's state: only step and loss change from here on. */
 static int fill_state(struct ah_checkpoint *state, const struct ah_training *training)
 {
@@ -128,6 +137,8 @@ static int fill_state(struct ah_checkpoint *state, const struct ah_training *tra
         status = ah__mixture_marks(&state->sources, training->data);
         state->source_count = status == AH_OK ? ah__mixture_count(training->data) : 0;
     }
+    if (status == AH_OK)
+        status = fill_base(state, training);
     state->data_tokens = info->tokens;
     state->data_signature = info->signature;
     state->settings = training->settings;

@@ -2,12 +2,20 @@
 
 #include "base/alloc.h"
 
+/* Whether a checkpoint has it. */
+static bool is_saved(const struct ah_saver *saver, int which, int param)
+{
+    const struct ah_param *p = &saver->partition->params[param];
+    return !p->frozen || (which == AH_RUN_PARAM && !saver->state.settings.tuning.lora_rank);
+}
+
 /* Bytes of a parameter's state in a copy, so that floats lie behind it. */
 static int64_t copied_bytes(const struct ah_saver *saver, int which, int param)
 {
     const int64_t align = 8;
     int64_t count = ah__shape_count(&saver->partition->params[param].shape);
-    return (ah__state_size(saver->partition, which, count) + align - 1) / align * align;
+    int64_t bytes = ah__state_bytes(ah__kept_dtype(saver->partition, param, which), count);
+    return is_saved(saver, which, param) ? (bytes + align - 1) / align * align : 0;
 }
 
 static int64_t *offset_at(const struct ah_saver *saver, int which, int param)
@@ -35,6 +43,7 @@ void ah__saver_fini(struct ah_saver *saver)
     ah__free(saver->buffer);
     ah__free(saver->offsets);
     ah__free(saver->state.data_path);
+    ah__free(saver->state.base);
     ah__mixture_marks_free(saver->state.sources, saver->state.source_count);
     *saver = (struct ah_saver){0};
 }
@@ -74,7 +83,9 @@ static int copy_take(struct ah_saver *saver, struct ah_run *run)
 {
     for (int which = 0; which < AH_RUN_STATES; which++)
         for (int p = 0; p < saver->partition->param_count; p++)
-            AH_TRY(ah__run_store_raw(run, p, (enum ah_run_state)which, place_of(saver, p, (enum ah_run_state)which)));
+            if (is_saved(saver, which, p))
+                AH_TRY(
+                    ah__run_store_raw(run, p, (enum ah_run_state)which, place_of(saver, p, (enum ah_run_state)which)));
     return AH_OK;
 }
 

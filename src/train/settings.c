@@ -217,12 +217,23 @@ static int resolve_dtypes(struct ah_settings *out, const struct ah_train_options
     return AH_OK;
 }
 
-static int check_kept(const char *option, enum ah_dtype found, enum ah_dtype saved, bool converts)
+static int resolve_tuning(struct ah_settings *out, const struct ah_train_options *options,
+                          const struct ah_settings *saved, bool resumed)
 {
-    if (found == saved || converts)
+    if (options->adapter_dir && resumed)
+        return ah__fail(AH_EINPUT, "adapter: found %s beside a training to resume, which has its own",
+                        options->adapter_dir);
+    if (options->adapter_dir)
+        return ah__tuning_of_adapter(&out->tuning, &options->tuning, options->adapter_dir, options->no_dropout);
+    return ah__tuning_resolve(&out->tuning, &options->tuning, saved ? &saved->tuning : NULL, resumed);
+}
+
+static int check_kept(const char *option, enum ah_dtype found, enum ah_dtype saved)
+{
+    if (found == saved)
         return AH_OK;
-    return ah__fail(AH_ESTALE, "%s: found %s, expected %s as in the checkpoint, or convert_states", option,
-                    ah__dtype_word(found), ah__dtype_word(saved));
+    return ah__fail(AH_ESTALE, "%s: found %s, expected %s as in the checkpoint", option, ah__dtype_word(found),
+                    ah__dtype_word(saved));
 }
 
 static int resolve_states(struct ah_settings *out, const struct ah_train_options *options,
@@ -233,8 +244,8 @@ static int resolve_states(struct ah_settings *out, const struct ah_train_options
     AH_TRY(ah__states_parse(&out->master, &out->moments, out->dtype, options->master, options->moments));
     if (!resumed)
         return AH_OK;
-    AH_TRY(check_kept("master", out->master, saved->master, options->convert_states));
-    return check_kept("moments", out->moments, saved->moments, options->convert_states);
+    AH_TRY(check_kept("master", out->master, saved->master));
+    return check_kept("moments", out->moments, saved->moments);
 }
 
 /* Whoever asks for one kind of interval does not want the other one's default. */
@@ -264,6 +275,7 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
     AH_TRY(resolve_seed(&settings, options, saved, resumed));
     AH_TRY(resolve_dtypes(&settings, options, saved, resumed));
     AH_TRY(resolve_states(&settings, options, saved, resumed));
+    AH_TRY(resolve_tuning(&settings, options, saved, resumed));
     AH_TRY(resolve_pack(&settings, options, saved, resumed));
     resolve_saving(&settings, options);
     schedule_end(&settings);
@@ -299,6 +311,7 @@ int ah__settings_save(cJSON *object, const struct ah_settings *settings)
     AH_TRY(ah__json_add_string(object, "save_dtype", ah__dtype_word(settings->save_dtype)));
     AH_TRY(ah__json_add_string(object, "master", ah__dtype_word(settings->master)));
     AH_TRY(ah__json_add_string(object, "moments", ah__dtype_word(settings->moments)));
+    AH_TRY(ah__tuning_save(object, &settings->tuning));
     AH_TRY(ah__json_add_bool(object, "pack", settings->pack));
     AH_TRY(ah__json_add_string(object, "log", ah__log_words(settings->logs)));
     return ah__json_add_hash(object, "seed", settings->seed);
@@ -367,6 +380,7 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
         AH_TRY(load_dtype(&settings.master, json, "master"));
     if (ah__json_has(json, "moments"))
         AH_TRY(load_moments(&settings.moments, json));
+    AH_TRY(ah__tuning_load(&settings.tuning, json));
     if (ah__json_has(json, "pack")) /* newer than the first format of state.json */
         AH_TRY(ah__json_bool(&settings.pack, json, "pack"));
     AH_TRY(load_logs(&settings.logs, json));

@@ -6,15 +6,17 @@
 
 #include "base/json.h"
 #include "train/schedule.h"
+#include "train/tuning.h"
 
 struct ah_settings {
     int64_t batch, seq;
     bool pack;                     /* sequences hold several documents or examples */
     enum ah_dtype dtype;           /* of parameters as they are used, activations and gradients */
     enum ah_dtype save_dtype;      /* of model.safetensors */
-    enum ah_dtype master, moments; /* what is kept of parameters and of Adam's moments */
-    int logs;                      /* AH_LOG_ bits: what is written beside the JSON lines */
-    int64_t micro_batch;           /* divides batch; AH_MICRO_BATCH_AUTO in a new training until one is chosen */
+    enum ah_dtype master, moments; /* what is kept of parameters and of Adam's moments; in files they are fp32 */
+    struct ah_tuning_settings tuning;
+    int logs;            /* AH_LOG_ bits: what is written beside the JSON lines */
+    int64_t micro_batch; /* divides batch; AH_MICRO_BATCH_AUTO in a new training until one is chosen */
     uint64_t seed;
     int64_t steps;               /* of the training in all */
     int64_t lr_steps;            /* where the schedule ends; 0: with the training */
@@ -30,10 +32,16 @@ struct ah_settings {
 };
 
 /* Options where they are set, else `saved` (null: nothing is), else the library's defaults. A training that is
- * `resumed` keeps its batch, micro_batch, seq, dtype, master, moments (but for convert_states) and seed: AH_ESTALE when
- * the options say otherwise. AH_EINPUT names an option out of range. */
+ * `resumed` keeps its batch, micro_batch, seq, dtype, master, moments and seed: AH_ESTALE when the options say
+ * otherwise. AH_EINPUT names an option out of range. */
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
                          const struct ah_settings *saved, bool resumed, int64_t max_seq);
+
+/* What files hold of parameters: adapters are small, so that they are exact. */
+static inline enum ah_dtype ah__settings_saved(const struct ah_settings *settings)
+{
+    return settings->tuning.lora_rank ? AH_F32 : settings->save_dtype;
+}
 
 /* As members of a JSON object. Loading checks every range. AH_ENOMEM / AH_EINPUT. */
 int ah__settings_save(cJSON *object, const struct ah_settings *settings);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "io/adapter_config.h"
 #include "io/gguf.h"
 #include "io/shards.h"
 #include "train/weight_tensors.h"
@@ -74,6 +75,7 @@ struct source {
     const char *path;
     struct ah_weight_tensors tensors;
     const struct ah_partition *partition;
+    bool adapters;                    /* its tensors are those of adapters, else the model's own */
     size_t cut;                       /* bytes at the start of parameters' names that tensors lack */
     const char *head;                 /* a tied head that is there once more; null: it is not */
     const char *head_alone;           /* a tied head that is there instead of the embedding; null: none */
@@ -104,7 +106,8 @@ static const struct ah_param *param_of(const struct source *source, const char *
 {
     const struct ah_partition *partition = source->partition;
     for (int p = 0; p < partition->param_count; p++)
-        if (strcmp(name_of(source, &partition->params[p]), tensor) == 0)
+        if (partition->params[p].adapter == source->adapters &&
+            strcmp(name_of(source, &partition->params[p]), tensor) == 0)
             return &partition->params[p];
     return NULL;
 }
@@ -218,6 +221,8 @@ static int missing_check(const struct source *source)
     const char *missing = NULL;
     size_t count = 0;
     for (int p = 0; p < partition->param_count; p++) {
+        if (partition->params[p].adapter != source->adapters)
+            continue;
         const char *name = name_of(source, &partition->params[p]);
         if (!ah__weight_tensors_find(&source->tensors, name))
             missing = count++ ? missing : name;
@@ -243,6 +248,8 @@ static int load_all(struct source *source, struct ah_run *run)
     AH_TRY(ah__new(&buffer, (size_t)ah__partition_largest(source->partition), sizeof *buffer));
     int status = AH_OK;
     for (int p = 0; p < source->partition->param_count && status == AH_OK; p++) {
+        if (source->partition->params[p].adapter != source->adapters)
+            continue;
         status = load_one(buffer, source, &source->partition->params[p]);
         if (status == AH_OK)
             status = ah__run_load(run, p, AH_RUN_PARAM, buffer);
@@ -266,6 +273,19 @@ static void describe_left_out(char note[AH_WEIGHTS_NOTE_SIZE], const struct sour
     if (buffers[0] || head[0])
         snprintf(note, AH_WEIGHTS_NOTE_SIZE, "left out of the weights: %s%s%s", buffers,
                  buffers[0] && head[0] ? "; " : "", head);
+}
+
+int ah__weights_load_adapter(const char *folder, const struct ah_partition *partition, struct ah_run *run)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/" AH_ADAPTER_FILE, folder));
+    struct source source = {.path = path, .partition = partition, .adapters = true};
+    int status = ah__weight_tensors_open(&source.tensors, path);
+    if (status == AH_OK)
+        status = load_all(&source, run);
+    ah__weight_tensors_close(&source.tensors);
+    ah__free(path);
+    return status;
 }
 
 int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], const char *path, const struct ah_partition *partition,

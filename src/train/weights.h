@@ -22,4 +22,7 @@ enum { AH_WEIGHTS_NOTE_SIZE = 320 };
 int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], const char *path, const struct ah_partition *partition,
                      struct ah_run *run);
 
+/* The same of adapters, from FOLDER/adapter_model.safetensors, as PEFT names them. */
+int ah__weights_load_adapter(const char *folder, const struct ah_partition *partition, struct ah_run *run);
+
 #endif

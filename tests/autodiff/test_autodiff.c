@@ -87,7 +87,7 @@ static void differentiate(struct differentiated *d, const struct single *c, int 
         struct ah_value value = entering(c, count);
         assert_ok(ah__graph_value(d->graph, &in[count], &value));
         if (value.kind == AH_VALUE_PARAM)
-            d->params[d->diff.param_count++] = (struct ah_autodiff_param){in[count], written};
+            d->params[d->diff.param_count++] = (struct ah_autodiff_param){in[count], written, false};
     }
     assert_ok(ah__graph_node(d->graph, c->op, &c->attr, (struct ah_values){in, count}, NULL, out));
     d->node = d->graph->nodes[0];

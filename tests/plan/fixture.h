@@ -38,8 +38,12 @@ static inline void fixture_groups(struct fixture *fixture)
         matrix->group = vector->group = g;
         int64_t decayed = matrix->shape.dim[0] * matrix->shape.dim[1];
         int64_t count = decayed + vector->shape.dim[0];
-        fixture->groups[g] = (struct ah_group){
-            .first_param = 2 * g, .param_count = 2, .count = count, .decayed = decayed, .elements = count};
+        fixture->groups[g] = (struct ah_group){.first_param = 2 * g,
+                                               .param_count = 2,
+                                               .count = count,
+                                               .trained = count,
+                                               .decayed = decayed,
+                                               .elements = count};
     }
 }
 

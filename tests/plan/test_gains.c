@@ -117,7 +117,8 @@ static void favour_sharing(struct world *world)
     struct ah_costs *costs = &world->predictor.costs;
     struct ah_partition *partition = &world->fixture.partition;
     for (int g = 0; g < partition->group_count; g += partition->layers + 1)
-        partition->groups[g].count = partition->groups[g].decayed = 8 * partition->groups[1].count;
+        partition->groups[g].count = partition->groups[g].trained = partition->groups[g].decayed =
+            8 * partition->groups[1].count;
     costs->ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] /= 4;
     world->profile.costs = *costs;
 }

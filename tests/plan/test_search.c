@@ -275,7 +275,7 @@ static void whole_blocks_are_filled_in(void **state)
     assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete"));
     assert_int_equal(plan.switches.unsharded, 0);
     assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=1,unsharded=2", partition, &world.profile, &budget, "autohete"),
-                 AH_EINPUT, "--plan: unsharded=2: found one rank whose masters are what it computes with");
+                 AH_EINPUT, "--plan: unsharded=2: found one rank that computes with what stays there anyway");
     world.fixture.partition.compute = AH_BF16;
     assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete"));
     assert_int_equal(plan.switches.unsharded, 2);

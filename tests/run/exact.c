@@ -29,6 +29,9 @@ static void check_gaps(const struct ah_run *run, const struct ah_partition *part
         const struct ah_group *group = &partition->groups[param->group];
         bool last = p + 1 == group->first_param + group->param_count;
         int64_t end = last ? group->count : partition->params[p + 1].offset;
+        if (param->frozen)
+            continue;
+        end = end < group->trained ? end : group->trained;
         for (int which = 0; which < 3; which++) {
             const char *state =
                 ah__run_states(run, param->group) + ah__state_at(&ah__run_layout(run)->groups[param->group], which);
@@ -123,7 +126,7 @@ void exact_switches(struct ah_switches *switches, uint32_t keep, const struct ah
     struct ah_switches_draw how = {.draw = draw_with, .keep = keep, .rarely = 1};
     if (partition->shared_group >= 0 || !ah__policy_uses(policy, AH_SWITCH_share_embedding_head))
         how.without |= 1U << AH_SWITCH_share_embedding_head;
-    if (ah__world_size(switches) == 1 && !ah__narrows(partition))
+    if (ah__world_size(switches) == 1 && !ah__casts(partition))
         how.without |= 1U << AH_SWITCH_unsharded;
     ah__switches_draw(switches, &how);
     ah__sched_config_of(&config, switches, partition, policy);

@@ -32,9 +32,9 @@ static inline void tiny_init_graph(struct tiny *tiny, struct ah_graph *graph, do
     assert_ok(ah_partition_new(&tiny->partition, graph, &step));
 }
 
-/* Steps of so many micro-batches of `batch` sequences each. */
-static inline void tiny_init_in(struct tiny *tiny, enum ah_dtype compute, const char *config, double clip,
-                                int64_t batch, int micro_batches)
+/* Steps of so many micro-batches of `batch` sequences each, in which `tuning` says what is trained. */
+static inline void tiny_init_tuned(struct tiny *tiny, enum ah_dtype compute, const char *config, double clip,
+                                   int64_t batch, int micro_batches, const struct ah_tuning *tuning)
 {
     char path[160];
     struct ah_model *model;
@@ -42,10 +42,16 @@ static inline void tiny_init_in(struct tiny *tiny, enum ah_dtype compute, const 
     snprintf(path, sizeof path, "%s/config.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&model, path));
-    assert_ok(
-        ah_model_record(&graph, model, &(struct ah_record_options){.batch = batch, .seq = 17, .compute = compute}));
+    const struct ah_record_options record = {.batch = batch, .seq = 17, .compute = compute, .tuning = *tuning};
+    assert_ok(ah_model_record(&graph, model, &record));
     tiny_init_graph(tiny, graph, clip, micro_batches);
     tiny->model = model;
+}
+
+static inline void tiny_init_in(struct tiny *tiny, enum ah_dtype compute, const char *config, double clip,
+                                int64_t batch, int micro_batches)
+{
+    tiny_init_tuned(tiny, compute, config, clip, batch, micro_batches, &(struct ah_tuning){0});
 }
 
 static inline void tiny_init_micro(struct tiny *tiny, const char *config, double clip, int64_t batch, int micro_batches)
@@ -142,7 +148,7 @@ static inline uint64_t tiny_hash_states(struct ah_run *run, const struct ah_part
     for (int p = 0; p < partition->param_count; p++) {
         int64_t count = ah__shape_count(&partition->params[p].shape);
         assert_in_range(count, 1, TINY_MOST_FLOATS);
-        for (int which = 0; which < 3; which++) {
+        for (int which = 0; which < (partition->params[p].frozen ? 1 : 3); which++) {
             assert_ok(ah__run_store(run, p, (enum ah_run_state)which, values));
             hash = ah__hash(values, (size_t)count * sizeof *values, hash);
         }

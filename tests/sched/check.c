@@ -435,9 +435,15 @@ static void check_buffers(const struct checker *c)
         for (int g = 1; g <= c->config->switches.layers; g++) {
             const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = first_fetch(c, k, g);
             const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
-            hold_add(holds, &count, backward,
-                     waits_reduced(c->config, g) ? get(c, k, g, AH_ITEM_REDUCE) : gradient_end(c, k, g),
-                     backward->item.grad_buffer);
+            if (c->config->own_gradients) {
+                assert_int_equal(backward->item.grad_buffer, -1);
+                if (k > 0)
+                    after(c, k, g, AH_ITEM_BACKWARD, gradient_end(c, k - 1, g), "the last reader of its gradient");
+            } else {
+                hold_add(holds, &count, backward,
+                         waits_reduced(c->config, g) ? get(c, k, g, AH_ITEM_REDUCE) : gradient_end(c, k, g),
+                         backward->item.grad_buffer);
+            }
             if (refetch) {
                 hold_add(holds, &count, fetch, get(c, k, g, AH_ITEM_FORWARD), fetch->item.param_buffer);
                 hold_add(holds, &count, refetch, backward, refetch->item.param_buffer);

@@ -24,6 +24,10 @@ static void random_config(struct ah_sched_config *config)
                   : draw(0, 1) ? &ah__policy_autohete_paper
                                : &ah__policy_autohete_fifo,
     };
+    if (config->switches.world_size == 1 && draw(0, 3) == 0) { /* some parameters are frozen */
+        config->own_gradients = true;
+        config->casts = false;
+    }
     struct ah_switches_draw how = {.draw = draw_with, .rarely = 1};
     if (config->shared_embedding || !ah__policy_uses(config->policy, AH_SWITCH_share_embedding_head))
         how.without |= 1U << AH_SWITCH_share_embedding_head;

@@ -544,7 +544,6 @@ class ah_train_options(Structure):
         ("master", c_char_p),
         ("moments", c_char_p),
         ("strict", c_bool),
-        ("convert_states", c_bool),
     ]
 
 

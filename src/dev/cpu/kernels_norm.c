@@ -102,11 +102,12 @@ static int layernorm_bwd_run(const struct ah_bound *bound)
     const struct ah_cpu_call *call = bound->call;
     struct ah_bound own = *bound;
     struct ah_strip strip = call->as.strip;
-    strip.dy = bound->in[0], strip.x = bound->in[1];
+    strip.dy = bound->in[0], strip.x = bound->out[1] ? bound->in[1] : NULL;
     strip.mean = bound->in[3], strip.rstd = bound->in[4];
     strip.dweight = bound->out[1], strip.dbias = bound->out[2];
     /* The sums come first, so that dx may be written over dy. */
-    ah__strip_run(bound, &strip, &call->first);
+    if (strip.dweight || strip.dbias)
+        ah__strip_run(bound, &strip, &call->first);
     ah__pool_run(bound->pool, layernorm_bwd_piece, call->pieces.count, &own);
     return AH_OK;
 }
@@ -161,7 +162,8 @@ static int rmsnorm_bwd_run(const struct ah_bound *bound)
     struct ah_bound own = *bound;
     struct ah_strip strip = call->as.strip;
     strip.dy = bound->in[0], strip.x = bound->in[1], strip.rstd = bound->in[3], strip.dweight = bound->out[1];
-    ah__strip_run(bound, &strip, &call->first); /* first, as for layernorm */
+    if (strip.dweight)
+        ah__strip_run(bound, &strip, &call->first); /* first, as for layernorm */
     ah__pool_run(bound->pool, rmsnorm_bwd_piece, call->pieces.count, &own);
     return AH_OK;
 }

@@ -88,7 +88,7 @@ cudaError_t ah__cuda_norm_enqueue(cudaStream_t stream, enum ah_dtype dtype, cons
 
 struct ah_cuda_norm_bwd {
     void *dx;               /* may be dy or x */
-    float *dweight, *dbias; /* [cols]; dbias null: not wanted */
+    float *dweight, *dbias; /* [cols]; null: not wanted */
     const void *dy, *x, *weight;
     const float *mean, *rstd; /* mean null: root mean square */
     int64_t rows, cols;

@@ -384,7 +384,8 @@ static cudaError_t norm_bwd_wide_launch(cudaStream_t stream, const struct ah_cud
 {
     constexpr int scale = lanes16<E> / N;
     dim3 grid(blocks_for(job->cols, N * WARP), (unsigned)runs);
-    cudaError_t error = launch(norm_columns<E, N>, grid, dim3(WARP, WARPS), 0, stream, *job, each);
+    bool sums = job->dweight || job->dbias;
+    cudaError_t error = sums ? launch(norm_columns<E, N>, grid, dim3(WARP, WARPS), 0, stream, *job, each) : cudaSuccess;
     return error != cudaSuccess ? error
                                 : launch(norm_bwd_wide<E, N, MANY * scale>, dim3((unsigned)least(job->rows, 16 * RUNS)),
                                          block_of(s), 0, stream, *job, s->warps);
@@ -473,7 +474,7 @@ cudaError_t ah__cuda_norm_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, 
     struct shape shape = shape_of(job->cols, lanes_of(dtype));
     int64_t each, runs = runs_of(&shape, job->rows, &each);
     cudaError_t error = dtype == AH_BF16 ? norm_bwd_of<__nv_bfloat16>(stream, job) : norm_bwd_of<float>(stream, job);
-    if (error != cudaSuccess)
+    if (error != cudaSuccess || (!job->dweight && !job->dbias))
         return error;
     struct sums s = {{job->dweight, job->dbias}, {job->add_weight, job->add_bias}, job->partials, runs, job->cols, 2};
     return sums_launch(stream, &s);

@@ -1,0 +1,35 @@
+/* autohete merge: a model with its adapter added, as a folder of its own. */
+#include "cli/artefacts.h"
+#include "cli/commands.h"
+#include "cli/out.h"
+
+struct merge_args {
+    const char *model, *adapter, *out, *dtype;
+};
+#define AT(field) offsetof(struct merge_args, field)
+
+static const struct ah_arg options[] = {
+    {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
+     "folder of a training of adapters, or with --adapter the model's: a folder or a GGUF file", 0, 0, true},
+    AH_ARG_ADAPTER(AT(adapter)),
+    {"out", AH_ARG_TEXT, AT(out), "DIR", NULL, "folder to make", 0, 0, true},
+    AH_ARG_DTYPE(AT(dtype), "type of the weights: bf16 or fp32 (default: as the model's are)"),
+};
+
+static int run(const void *given)
+{
+    const struct merge_args *args = given;
+    int status = ah_merge(args->out, args->model, args->adapter, args->dtype);
+    return status == AH_OK ? 0 : ah__out_fail(status);
+}
+
+static struct merge_args args;
+const struct ah_command ah__command_merge = {
+    .name = "merge",
+    .usage = "--model DIR [--adapter DIR] --out DIR [--dtype TYPE]",
+    .summary = "Add an adapter to the weights of its model.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .args = &args,
+    .run = run,
+};

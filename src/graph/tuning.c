@@ -1,0 +1,206 @@
+#include "graph/tuning.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <string.h>
+
+static const char weight_suffix[] = ".weight";
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* Those with commas between them; spaces around one do not count. */
+static int names_take(struct ah_graph_names *out, struct ah_graph *graph, const char *text)
+{
+    char *rest;
+    size_t most = 1;
+    for (const char *at = text; *at; at++)
+        most += *at == ',';
+    AH_TRY(ah__arena_new(&graph->arena, &out->name, most, sizeof *out->name));
+    AH_TRY(ah__arena_new(&graph->arena, &out->found, most, sizeof *out->found));
+    AH_TRY(ah__arena_new(&graph->arena, &rest, strlen(text) + 1, 1));
+    strcpy(rest, text);
+    for (char *name; (name = strsep(&rest, ","));) {
+        name += strspn(name, " ");
+        size_t length = strlen(name);
+        while (length && name[length - 1] == ' ')
+            name[--length] = 0;
+        if (length)
+            out->name[out->count++] = name;
+    }
+    return AH_OK;
+}
+
+/* "q_proj" of "model.layers.0.self_attn.q_proj.weight"; its length in *length. */
+static const char *module_of(const char *weight, size_t *length)
+{
+    size_t all = strlen(weight), suffix = strlen(weight_suffix);
+    if (all > suffix && strcmp(weight + all - suffix, weight_suffix) == 0)
+        all -= suffix;
+    size_t first = all;
+    while (first > 0 && weight[first - 1] != '.')
+        first--;
+    *length = all - first;
+    return weight + first;
+}
+
+/* A target is the last parts of a module's name. */
+static bool is_target(const char *weight, const char *target)
+{
+    size_t length, asked = strlen(target);
+    const char *module = module_of(weight, &length), *end = module + length;
+    return (size_t)(end - weight) >= asked && strncmp(end - asked, target, asked) == 0 &&
+           ((size_t)(end - weight) == asked || end[-(ptrdiff_t)asked - 1] == '.');
+}
+
+/* The last parts of linear layers' names, for whoever asks for another. */
+static int module_note(struct ah_graph *graph, const char *weight)
+{
+    size_t length;
+    const char *module = module_of(weight, &length);
+    for (size_t i = 0; i < graph->linear_count; i++)
+        if (strlen(graph->linears[i]) == length && strncmp(graph->linears[i], module, length) == 0)
+            return AH_OK;
+    AH_TRY(ah__grow(&graph->linears, &graph->linear_capacity, graph->linear_count + 1, sizeof *graph->linears));
+    char *name;
+    AH_TRY(ah__arena_new(&graph->arena, &name, length + 1, 1));
+    memcpy(name, module, length);
+    graph->linears[graph->linear_count++] = name;
+    return AH_OK;
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
+
+static int check(const struct ah_tuning *tuning)
+{
+    if (tuning->lora_rank < 0)
+        return ah__fail(AH_EINPUT, "lora_rank: found %d, expected at least 1", tuning->lora_rank);
+    if (tuning->lora_rank && !(isfinite(tuning->lora_alpha) && tuning->lora_alpha >= 0))
+        return ah__fail(AH_EINPUT, "lora_alpha: found %g, expected a number above 0", tuning->lora_alpha);
+    if (!tuning->lora_rank && (tuning->lora_targets || tuning->lora_alpha != 0 || tuning->lora_rslora))
+        return ah__fail(AH_EINPUT, "lora_rank: found nothing, expected it beside other settings of adapters");
+    return AH_OK;
+}
+
+int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning)
+{
+    AH_TRY(check(tuning));
+    if (tuning->freeze)
+        AH_TRY(names_take(&graph->freeze, graph, tuning->freeze));
+    graph->lora_rank = tuning->lora_rank;
+    if (!tuning->lora_rank)
+        return AH_OK;
+    double rank = tuning->lora_rank, alpha = tuning->lora_alpha > 0 ? tuning->lora_alpha : rank;
+    graph->lora_scale = (float)(alpha / (tuning->lora_rslora ? sqrt(rank) : rank));
+    const char *targets = tuning->lora_targets ? tuning->lora_targets : AH_LORA_ALL;
+    return strcmp(targets, AH_LORA_ALL) == 0 ? AH_OK : names_take(&graph->lora_targets, graph, targets);
+}
+
+bool ah__graph_freezes(struct ah_graph *graph, const char *name)
+{
+    bool frozen = graph->lora_rank > 0;
+    for (size_t i = 0; i < graph->freeze.count; i++)
+        if (fnmatch(graph->freeze.name[i], name, 0) == 0)
+            graph->freeze.found[i] = frozen = true;
+    return frozen;
+}
+
+static bool adapts(struct ah_graph *graph, const char *weight)
+{
+    struct ah_graph_names *targets = &graph->lora_targets;
+    bool found = targets->count == 0;
+    for (size_t i = 0; i < targets->count; i++)
+        if (is_target(weight, targets->name[i]))
+            targets->found[i] = found = true;
+    return found;
+}
+
+static int fail_target(const struct ah_graph *graph, const char *target)
+{
+    char list[256] = "";
+    for (size_t i = 0, used = 0; i < graph->linear_count; i++) {
+        int more = snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", graph->linears[i]);
+        if (more < 0 || (size_t)more >= sizeof list - used)
+            break;
+        used += (size_t)more;
+    }
+    return ah__fail(AH_EINPUT, "lora_targets: found '%.80s', expected linear layers of the model's blocks: %s", target,
+                    list);
+}
+
+int ah__graph_tuning_check(const struct ah_graph *graph)
+{
+    for (size_t i = 0; i < graph->freeze.count; i++)
+        if (!graph->freeze.found[i])
+            return ah__fail(AH_EINPUT, "freeze: found '%.80s', which no parameter is called; expected names like '%s'",
+                            graph->freeze.name[i], graph->first_param ? graph->first_param : "");
+    for (size_t i = 0; i < graph->lora_targets.count; i++)
+        if (!graph->lora_targets.found[i])
+            return fail_target(graph, graph->lora_targets.name[i]);
+    if (graph->lora_rank && !graph->linear_count)
+        return ah__fail(AH_EINPUT, "lora_rank: found a model without linear layers, expected some to adapt");
+    return AH_OK;
+}
+
+/* ---- adapters ---------------------------------------------------------------------------------------------------- */
+
+static struct ah_tensor factor(struct ah_graph *graph, const char *weight, const char *which, struct ah_shape shape,
+                               enum ah_init init)
+{
+    size_t length;
+    const char *module = module_of(weight, &length);
+    double std = 1.0 / sqrt(3.0 * (double)shape.dim[1]); /* Kaiming's uniform as PEFT takes it: within 1 / sqrt(I) */
+    char name[256];
+    int used = snprintf(name, sizeof name, "%.*s.%s.weight", (int)(module + length - weight), weight, which);
+    if (used < 0 || (size_t)used >= sizeof name)
+        name[0] = 0; /* too long: refused as no name */
+    return ah__graph_param_named(graph, name, shape, init, init == AH_INIT_UNIFORM ? (float)std : 0);
+}
+
+/* What layers that share a weight share: x through the first factor, scaled, and the second one. */
+static int begin(struct ah_adapter *out, struct ah_graph *graph, struct ah_tensor x, int whole, bool out_in)
+{
+    const struct ah_value *weight = &graph->values[whole];
+    const char *name = weight->name;
+    int64_t in = weight->meta.shape.dim[out_in ? 1 : 0], outs = weight->meta.shape.dim[out_in ? 0 : 1];
+    struct ah_tensor a = factor(graph, name, "lora_A", ah_shape2(graph->lora_rank, in), AH_INIT_UNIFORM);
+    struct ah_tensor b = factor(graph, name, "lora_B", ah_shape2(outs, graph->lora_rank), AH_INIT_ZEROS);
+    struct ah_tensor h = ah__graph_product(graph, x, a);
+    if (graph->lora_scale < 1 || graph->lora_scale > 1)
+        h = ah_graph_scale(graph, h, graph->lora_scale);
+    *out = (struct ah_adapter){.whole = whole, .down = h.id, .up = b.id};
+    AH_TRY(ah__grow(&graph->adapters, &graph->adapter_capacity, graph->adapter_count + 1, sizeof *graph->adapters));
+    graph->adapters[graph->adapter_count++] = *out;
+    return AH_OK;
+}
+
+static int find(struct ah_adapter *out, struct ah_graph *graph, struct ah_tensor x, int whole, bool out_in)
+{
+    for (size_t i = graph->adapter_count; i-- > 0;)
+        if (graph->adapters[i].whole == whole) {
+            *out = graph->adapters[i];
+            return AH_OK;
+        }
+    return begin(out, graph, x, whole, out_in);
+}
+
+struct ah_tensor ah__graph_adapt(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, bool out_in,
+                                 struct ah_tensor y)
+{
+    if (!graph->lora_rank || graph->status != AH_OK)
+        return y;
+    const struct ah_value *value = &graph->values[weight.id];
+    int whole = value->whole;
+    int64_t rows = value->meta.shape.dim[0];
+    struct ah_adapter adapter;
+    int status = module_note(graph, graph->values[whole].name);
+    if (status == AH_OK && !adapts(graph, graph->values[whole].name))
+        return y;
+    if (status == AH_OK)
+        status = find(&adapter, graph, x, whole, out_in);
+    if (status != AH_OK)
+        return ah__graph_remember(graph, status, "adapter");
+    struct ah_tensor up = {adapter.up};
+    if (whole != weight.id)
+        up = ah_graph_param_rows(graph, up, rows);
+    return ah_graph_add_inplace(graph, y, ah__graph_product(graph, (struct ah_tensor){adapter.down}, up));
+}

@@ -1,0 +1,174 @@
+#include "io/adapter_config.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+enum { RANK_MOST = 1 << 20 };
+
+bool ah__adapter_config_exists(const char *folder)
+{
+    char *path;
+    if (ah__sprintf(&path, "%s/" AH_ADAPTER_CONFIG, folder) != AH_OK)
+        return false;
+    bool exists = access(path, F_OK) == 0;
+    ah__free(path);
+    return exists;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static bool is_nothing(const cJSON *value)
+{
+    return !value || cJSON_IsNull(value) || cJSON_IsFalse(value) ||
+           ((cJSON_IsArray(value) || cJSON_IsObject(value)) && !value->child) ||
+           (cJSON_IsString(value) && strcmp(value->valuestring, "none") == 0);
+}
+
+/* Settings under which an adapter is something else. */
+static int check_others(const struct ah_json *json)
+{
+    static const char *const keys[] = {"bias",
+                                       "modules_to_save",
+                                       "use_dora",
+                                       "rank_pattern",
+                                       "alpha_pattern",
+                                       "layers_to_transform",
+                                       "exclude_modules",
+                                       "layer_replication",
+                                       "target_parameters",
+                                       "trainable_token_indices",
+                                       "lora_bias",
+                                       "use_qalora"};
+    for (size_t i = 0; i < AH_LENGTH(keys); i++) {
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(json->node, keys[i]);
+        char found[48] = "something";
+        if (is_nothing(value))
+            continue;
+        cJSON_PrintPreallocated((cJSON *)(uintptr_t)value, found, sizeof found, false);
+        return ah__fail(AH_EINPUT, "%s: key '%s': found %.40s, expected nothing: it is not supported", json->path,
+                        keys[i], found);
+    }
+    return AH_OK;
+}
+
+static int add_target(struct ah_adapter_config *out, const cJSON *target, const struct ah_json *json)
+{
+    size_t used = strlen(out->targets);
+    if (!cJSON_IsString(target))
+        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found no text, expected names of modules", json->path);
+    int more = snprintf(out->targets + used, sizeof out->targets - used, "%s%s", used ? "," : "", target->valuestring);
+    if (more < 0 || (size_t)more >= sizeof out->targets - used)
+        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found more than %d bytes of names, expected fewer",
+                        json->path, AH_ADAPTER_TARGETS - 1);
+    return AH_OK;
+}
+
+/* A text that is no word is a regular expression. */
+static int read_targets(struct ah_adapter_config *out, const struct ah_json *json)
+{
+    const cJSON *targets = cJSON_GetObjectItemCaseSensitive(json->node, "target_modules"), *each;
+    if (cJSON_IsString(targets) && strcmp(targets->valuestring, AH_LORA_ALL) == 0)
+        return add_target(out, targets, json);
+    if (!cJSON_IsArray(targets) || !targets->child)
+        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found %.60s, expected a list of names or \"%s\"",
+                        json->path, cJSON_IsString(targets) ? targets->valuestring : "no list", AH_LORA_ALL);
+    cJSON_ArrayForEach(each, targets)
+    {
+        AH_TRY(add_target(out, each, json));
+    }
+    return AH_OK;
+}
+
+static int read_all(struct ah_adapter_config *out, const struct ah_json *json)
+{
+    const char *text;
+    int64_t rank;
+    AH_TRY(ah__json_string(&text, json, "peft_type"));
+    if (strcmp(text, "LORA") != 0)
+        return ah__fail(AH_EINPUT, "%s: key 'peft_type': found \"%.40s\", expected \"LORA\"", json->path, text);
+    AH_TRY(check_others(json));
+    AH_TRY(ah__json_int(&rank, json, "r", 1, RANK_MOST));
+    out->rank = (int)rank;
+    AH_TRY(ah__json_double(&out->alpha, json, "lora_alpha", 1e-30, 1e30));
+    if (ah__json_has(json, "use_rslora"))
+        AH_TRY(ah__json_bool(&out->rslora, json, "use_rslora"));
+    if (ah__json_has(json, "lora_dropout"))
+        AH_TRY(ah__json_double(&out->dropout, json, "lora_dropout", 0, 1));
+    const cJSON *base = cJSON_GetObjectItemCaseSensitive(json->node, "base_model_name_or_path");
+    if (cJSON_IsString(base) && base->valuestring[0])
+        AH_TRY(ah__strdup(&out->base, base->valuestring));
+    return read_targets(out, json);
+}
+
+int ah__adapter_config_load(struct ah_adapter_config *out, const char *folder)
+{
+    struct ah_json json;
+    char *path;
+    *out = (struct ah_adapter_config){0};
+    AH_TRY(ah__sprintf(&path, "%s/" AH_ADAPTER_CONFIG, folder));
+    int status = ah__json_load(&json, path);
+    if (status == AH_OK) {
+        status = read_all(out, &json);
+        ah__json_free(&json);
+    }
+    ah__free(path);
+    if (status != AH_OK)
+        ah__adapter_config_free(out);
+    return status;
+}
+
+void ah__adapter_config_free(struct ah_adapter_config *config)
+{
+    ah__free(config->base);
+    *config = (struct ah_adapter_config){0};
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static int write_targets(cJSON *tree, const struct ah_adapter_config *config)
+{
+    char names[AH_ADAPTER_TARGETS], *rest = names;
+    if (strcmp(config->targets, AH_LORA_ALL) == 0)
+        return ah__json_add_string(tree, "target_modules", AH_LORA_ALL);
+    snprintf(names, sizeof names, "%s", config->targets);
+    cJSON *list = cJSON_AddArrayToObject(tree, "target_modules");
+    for (char *name; (name = strsep(&rest, ","));) {
+        name += strspn(name, " ");
+        if (*name && !cJSON_AddItemToArray(list, cJSON_CreateString(name)))
+            return ah__fail(AH_ENOMEM, "out of host memory: " AH_ADAPTER_CONFIG);
+    }
+    return AH_OK;
+}
+
+static int fill(cJSON *tree, const struct ah_adapter_config *config, bool transposed)
+{
+    AH_TRY(ah__json_add_string(tree, "peft_type", "LORA"));
+    AH_TRY(ah__json_add_string(tree, "task_type", "CAUSAL_LM"));
+    AH_TRY(ah__json_add_string(tree, "base_model_name_or_path", config->base ? config->base : ""));
+    AH_TRY(ah__json_add_int(tree, "r", config->rank));
+    AH_TRY(ah__json_add_double(tree, "lora_alpha", config->alpha));
+    AH_TRY(ah__json_add_bool(tree, "use_rslora", config->rslora));
+    AH_TRY(ah__json_add_double(tree, "lora_dropout", 0));
+    AH_TRY(ah__json_add_string(tree, "bias", "none"));
+    AH_TRY(ah__json_add_bool(tree, "fan_in_fan_out", transposed));
+    AH_TRY(ah__json_add_bool(tree, "inference_mode", true));
+    return write_targets(tree, config);
+}
+
+int ah__adapter_config_save(const struct ah_adapter_config *config, bool transposed, const char *folder)
+{
+    char *path;
+    cJSON *tree = cJSON_CreateObject();
+    int status = ah__sprintf(&path, "%s/" AH_ADAPTER_CONFIG, folder);
+    if (status == AH_OK) {
+        status = fill(tree, config, transposed);
+        if (status == AH_OK)
+            status = ah__json_save(tree, path);
+        ah__free(path);
+    }
+    cJSON_Delete(tree);
+    return status;
+}

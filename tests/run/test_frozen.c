@@ -1,0 +1,183 @@
+/* Frozen parameters and adapters: the same bits under every plan, what is frozen stays, what is trained learns as it
+ * does where all is trained. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "bind/bind.h"
+#include "run/exact.h"
+
+static int cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
+{
+    return ah_dev_open(out, "cpu", options);
+}
+
+static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
+
+static int sample(void)
+{
+    return ah_test_rounds(6, 1, 1);
+}
+
+static const struct ah_tuning lora = {.lora_rank = 4, .lora_alpha = 6};
+static const struct ah_tuning lora_some = {.lora_rank = 2, .lora_rslora = true, .lora_targets = "c_attn, mlp.c_proj"};
+static const struct ah_tuning frozen_ends = {.freeze = "*.wte.*, transformer.wpe.*"};
+static const struct ah_tuning frozen_blocks = {.freeze = "transformer.h.*"};
+static const struct ah_tuning frozen_parts = {.freeze = "*.mlp.*,*ln_1.weight,*.attn.c_attn.bias"};
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The middle one of the norms that are there without clipping: some steps exceed it, others do not. */
+static double limit_of(struct tiny *tiny)
+{
+    const struct ah_dev_options options = {.threads = 1, .host_threads = 1};
+    struct ah_plan resident = exact_resident(tiny);
+    struct outcome outcome;
+    exact_train(&outcome, &cpu, tiny, &resident, &options);
+    qsort(outcome.norm, TINY_STEPS, sizeof *outcome.norm, by_value);
+    return outcome.norm[TINY_STEPS / 2];
+}
+
+enum { NO_CLIP, CLIPS };
+
+static void every_plan(enum ah_dtype dtype, const char *config, int clips, int micro_batches,
+                       const struct ah_tuning *tuning, const char *policy)
+{
+    const double never = 1e9;
+    struct tiny tiny;
+    tiny_init_tuned(&tiny, dtype, config, clips ? never : 0, 2, micro_batches, tuning);
+    assert_true(tiny.partition->frozen);
+    if (clips)
+        tiny.clip = limit_of(&tiny);
+    exact_every_plan(&cpu, &tiny, policy, sample());
+    tiny_fini(&tiny);
+}
+
+static void adapters_are_the_same_under_every_plan(void **state)
+{
+    (void)state;
+    every_plan(AH_F32, tiny_tied, NO_CLIP, 1, &lora, "autohete");
+    every_plan(AH_F32, tiny_untied, CLIPS, 2, &lora_some, "autohete");
+    every_plan(AH_BF16, tiny_untied, CLIPS, 1, &lora, "autohete");
+    every_plan(AH_BF16, tiny_tied, NO_CLIP, 2, &lora_some, "autohete-fifo");
+}
+
+static void frozen_parameters_are_the_same_under_every_plan(void **state)
+{
+    (void)state;
+    every_plan(AH_F32, tiny_untied, NO_CLIP, 1, &frozen_parts, "autohete");
+    every_plan(AH_BF16, tiny_tied, CLIPS, 2, &frozen_parts, "autohete");
+    every_plan(AH_F32, tiny_tied, CLIPS, 2, &frozen_ends, "autohete");
+    every_plan(AH_BF16, tiny_untied, NO_CLIP, 1, &frozen_ends, "autohete");
+    every_plan(AH_F32, tiny_tied, NO_CLIP, 1, &frozen_blocks, "autohete");
+    every_plan(AH_BF16, tiny_untied, CLIPS, 1, &frozen_blocks, "autohete-fifo");
+}
+
+/* Parameters by name after so many steps, and the first loss. */
+struct lesson {
+    struct tiny tiny;
+    struct ah_dev *dev;
+    struct ah_run *run;
+    struct outcome outcome;
+};
+
+static void learn(struct lesson *lesson, enum ah_dtype dtype, const struct ah_tuning *tuning, int steps)
+{
+    const struct ah_dev_options options = {.threads = 1};
+    *lesson = (struct lesson){.outcome.steps = 0};
+    tiny_init_tuned(&lesson->tiny, dtype, tiny_untied, 0, 2, 1, tuning);
+    struct ah_plan plan = exact_resident(&lesson->tiny);
+    plan.switches.offload_optimizer = 2;
+    snprintf(plan.policy, sizeof plan.policy, "autohete");
+    struct tiny_run context = {&lesson->tiny, &lesson->outcome};
+    struct steps with = tiny_steps(&context);
+    assert_ok(ah_dev_open(&lesson->dev, "cpu", &options));
+    assert_ok(ah__workspace_bytes(&plan.workspace_bytes, lesson->tiny.partition, lesson->dev));
+    assert_ok(ah__run_new(&lesson->run, lesson->tiny.partition, &plan, lesson->dev, 0));
+    assert_ok(ah__run_init(lesson->run, 11));
+    if (steps > 0)
+        steps_train(lesson->run, &with, 0, steps);
+}
+
+static void forget(struct lesson *lesson)
+{
+    ah__run_free(lesson->run);
+    ah_dev_close(lesson->dev);
+    tiny_fini(&lesson->tiny);
+}
+
+static int param_of(const struct lesson *lesson, const char *name)
+{
+    for (int p = 0; p < lesson->tiny.partition->param_count; p++)
+        if (strcmp(lesson->tiny.partition->params[p].name, name) == 0)
+            return p;
+    fail_msg("no parameter %s", name);
+    return -1;
+}
+
+/* Whether two trainings have the same parameter of that name, to the bit. */
+static bool same(const struct lesson *a, const struct lesson *b, const char *name)
+{
+    static float left[TINY_MOST_FLOATS], right[TINY_MOST_FLOATS];
+    int p = param_of(a, name);
+    size_t count = (size_t)ah__shape_count(&a->tiny.partition->params[p].shape);
+    assert_ok(ah__run_store(a->run, p, AH_RUN_PARAM, left));
+    assert_ok(ah__run_store(b->run, param_of(b, name), AH_RUN_PARAM, right));
+    return memcmp(left, right, count * sizeof *left) == 0;
+}
+
+/* What is trained gets the gradient that it has where all is trained; what is frozen stays. */
+static void frozen_stay_and_others_learn(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        enum ah_dtype dtype = i % 2 ? AH_BF16 : AH_F32;
+        struct lesson before, all, some;
+        learn(&before, dtype, &(struct ah_tuning){0}, 0);
+        learn(&all, dtype, &(struct ah_tuning){0}, 1);
+        learn(&some, dtype, i < 2 ? &frozen_parts : &frozen_ends, 1);
+        assert_true(all.outcome.loss[0] == some.outcome.loss[0]);
+        assert_true(some.outcome.norm[0] < all.outcome.norm[0]);
+        int frozen = 0;
+        for (int p = 0; p < some.tiny.partition->param_count; p++) {
+            const struct ah_param *param = &some.tiny.partition->params[p];
+            bool rounded = dtype == AH_BF16 && param->frozen; /* it has the compute dtype alone */
+            assert_true(rounded || same(&some, param->frozen ? &before : &all, param->name));
+            frozen += param->frozen;
+        }
+        assert_in_range(frozen, 1, some.tiny.partition->param_count - 1);
+        forget(&before);
+        forget(&all);
+        forget(&some);
+    }
+}
+
+/* B is zero: at first nothing is added. */
+static void adapters_begin_as_nothing(void **state)
+{
+    (void)state;
+    static const char a[] = "transformer.h.1.mlp.c_fc.lora_A.weight", b[] = "transformer.h.1.mlp.c_fc.lora_B.weight";
+    struct lesson all, before, some;
+    learn(&all, AH_F32, &(struct ah_tuning){0}, 1);
+    learn(&before, AH_F32, &lora, 0);
+    learn(&some, AH_F32, &lora, 2);
+    assert_true(all.outcome.loss[0] == some.outcome.loss[0]);
+    assert_true(some.outcome.loss[1] < some.outcome.loss[0] || some.outcome.loss[1] > some.outcome.loss[0]);
+    assert_false(same(&before, &some, a));
+    assert_false(same(&before, &some, b));
+    float values[4 * 24], largest = 0;
+    assert_ok(ah__run_store(before.run, param_of(&before, a), AH_RUN_PARAM, values));
+    for (int i = 0; i < 4 * 24; i++)
+        largest = values[i] > largest ? values[i] : -values[i] > largest ? -values[i] : largest;
+    assert_true(largest <= 1 / sqrtf(24) && largest > 0.8F / sqrtf(24)); /* uniform within 1 / sqrt(I) */
+    forget(&all);
+    forget(&before);
+    forget(&some);
+}
+
+AH_TEST_SUITE("run/frozen", cmocka_unit_test(frozen_stay_and_others_learn), cmocka_unit_test(adapters_begin_as_nothing),
+              cmocka_unit_test(adapters_are_the_same_under_every_plan),
+              cmocka_unit_test(frozen_parameters_are_the_same_under_every_plan))

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "io/folder.h"
 #include "io/folder_internal.h"
+#include "io/model_files.h"
 
 /* Sets *out to the real path of PATH/part when checksums.json lies in it, leaves it null when not. */
 static int candidate_try(char **out, const char *path, const char *part)
@@ -80,6 +81,15 @@ int ah__folder_before(char **out, const char *folder)
 
 /* ---- is it whole? ------------------------------------------------------------------------------------------------ */
 
+/* In the folder itself, or of the templates in the one folder that may be within. */
+static bool is_plain(const char *name)
+{
+    static const char within[] = AH_MORE_TEMPLATES "/";
+    if (strncmp(name, within, strlen(within)) == 0)
+        name += strlen(within);
+    return !strchr(name, '/') && strcmp(name, "..") != 0;
+}
+
 static int file_verify(const char *folder, const char *name, const struct ah_json *entry)
 {
     char *path;
@@ -87,7 +97,7 @@ static int file_verify(const char *folder, const char *name, const struct ah_jso
     uint64_t hash, found_hash = 0;
     AH_TRY(ah__json_int(&bytes, entry, "bytes", 0, INT64_MAX));
     AH_TRY(ah__json_hash(&hash, entry, "xxh3"));
-    if (strchr(name, '/') || strcmp(name, "..") == 0)
+    if (!is_plain(name))
         return ah__fail(AH_ECORRUPT, "%s: key 'files': found '%s', expected a plain file name", entry->path, name);
     AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
     int status = ah__folder_file_hash(path, &found_bytes, &found_hash);

@@ -99,6 +99,9 @@ static int files_take(struct gathered *gathered)
     const struct ah_model_file *file = file_of(gathered, "chat_template.jinja");
     if (file && !gathered->plain.text)
         gathered->plain = (struct ah_chat_source){file->text, file->length, file->name};
+    const struct ah_model_file *tools = file_of(gathered, AH_MORE_TEMPLATES "/tool_use.jinja");
+    if (tools && !gathered->text)
+        gathered->tools = (struct ah_chat_source){tools->text, tools->length, tools->name};
     AH_TRY(json_of(&gathered->config, gathered, "tokenizer_config.json"));
     AH_TRY(json_of(&gathered->map, gathered, "special_tokens_map.json"));
     AH_TRY(json_of(&gathered->chat, gathered, "chat_template.json"));

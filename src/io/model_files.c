@@ -1,6 +1,8 @@
 #include "io/model_files.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -163,6 +165,35 @@ static int generation_make(struct ah_model_files *files, const char *config_path
     return status;
 }
 
+/* ---- templates beside the default -------------------------------------------------------------------------------- */
+
+static int is_template(const struct dirent *entry)
+{
+    static const char end[] = ".jinja";
+    size_t length = strlen(entry->d_name), tail = strlen(end);
+    return entry->d_name[0] != '.' && length > tail && strcmp(entry->d_name + length - tail, end) == 0;
+}
+
+static int templates_load(struct ah_model_files *files, const char *folder)
+{
+    char *path, *name;
+    struct dirent **list = NULL;
+    AH_TRY(ah__sprintf(&path, "%s/" AH_MORE_TEMPLATES, folder));
+    int count = scandir(path, &list, is_template, alphasort), status = AH_OK;
+    ah__free(path);
+    for (int i = 0; i < count; i++) {
+        if (status == AH_OK)
+            status = ah__sprintf(&name, AH_MORE_TEMPLATES "/%s", list[i]->d_name);
+        if (status == AH_OK) {
+            status = load_one(files, folder, name);
+            ah__free(name);
+        }
+        free(list[i]);
+    }
+    free(list);
+    return status;
+}
+
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
 static int folder_load(struct ah_model_files *files, const char *folder)
@@ -171,6 +202,7 @@ static int folder_load(struct ah_model_files *files, const char *folder)
     char *config;
     for (size_t i = 0; i < AH_LENGTH(names); i++)
         AH_TRY(load_one(files, folder, names[i]));
+    AH_TRY(templates_load(files, folder));
     for (size_t i = 0; i < files->count; i++)
         generates |= strcmp(files->file[i].name, AH_GENERATION_CONFIG) == 0;
     if (generates)
@@ -232,11 +264,25 @@ int ah__model_files_set(struct ah_model_files *files, const char *name, const ch
     return take(files, name, text, length);
 }
 
+/* The folder within that a name may have. */
+static int parent_make(const char *folder, const char *name)
+{
+    char *path;
+    if (!strchr(name, '/'))
+        return AH_OK;
+    AH_TRY(ah__sprintf(&path, "%s/" AH_MORE_TEMPLATES, folder));
+    int status = ah__folder_make(path);
+    ah__free(path);
+    return status;
+}
+
 int ah__model_file_save(const struct ah_model_file *file, const char *folder)
 {
     char *path;
     AH_TRY(ah__sprintf(&path, "%s/%s", folder, file->name));
-    int status = ah__file_write(path, file->text, file->length);
+    int status = parent_make(folder, file->name);
+    if (status == AH_OK)
+        status = ah__file_write(path, file->text, file->length);
     ah__free(path);
     return status;
 }

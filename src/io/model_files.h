@@ -7,9 +7,11 @@
 #include "base/status.h"
 
 #define AH_GENERATION_CONFIG "generation_config.json"
+/* A folder of templates beside the default, NAME.jinja each. */
+#define AH_MORE_TEMPLATES "additional_chat_templates"
 
 struct ah_model_file {
-    char *name, *text;
+    char *name, *text; /* the name may be AH_MORE_TEMPLATES "/NAME.jinja" */
     size_t length;
 };
 

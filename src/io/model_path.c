@@ -136,20 +136,26 @@ static int form_check(const char *folder)
     return AH_OK;
 }
 
-static int pointer_check(const char *folder, const char *name)
+static int pointer_check(const char *path)
 {
     static const char head[] = "version https://git-lfs.github.com/spec/v1";
-    char *path, bytes[sizeof head] = "";
-    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
+    char bytes[sizeof head] = "";
     FILE *file = fopen(path, "rb");
     bool pointer = file && fread(bytes, 1, sizeof head - 1, file) == sizeof head - 1 && strcmp(bytes, head) == 0;
     if (file)
         fclose(file);
-    int status = pointer ? ah__fail(AH_EINPUT,
-                                    "%s: found a Git LFS pointer, expected the file that it stands for: 'git lfs pull' "
-                                    "fetches it",
-                                    path)
-                         : AH_OK;
+    return pointer ? ah__fail(AH_EINPUT,
+                              "%s: found a Git LFS pointer, expected the file that it stands for: 'git lfs pull' "
+                              "fetches it",
+                              path)
+                   : AH_OK;
+}
+
+static int pointer_check_in(const char *folder, const char *name)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
+    int status = pointer_check(path);
     ah__free(path);
     return status;
 }
@@ -158,7 +164,7 @@ static int folder_check(const char *folder)
 {
     static const char *const files[] = {"config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json"};
     for (size_t i = 0; i < AH_LENGTH(files); i++)
-        AH_TRY(pointer_check(folder, files[i]));
+        AH_TRY(pointer_check_in(folder, files[i]));
     AH_TRY(links_check(folder));
     return form_check(folder);
 }
@@ -181,5 +187,5 @@ int ah__model_path_check(const char *path)
     for (size_t i = 0; i < AH_LENGTH(weights) && S_ISREG(found.st_mode); i++)
         if (ends_with(path, weights[i]))
             return weights_file(path);
-    return AH_OK;
+    return pointer_check(path);
 }

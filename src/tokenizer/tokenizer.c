@@ -95,8 +95,8 @@ const struct ah_tokenizer ah__tokenizer_bytes = {
 
 /* Tokenizers that are not read: whoever has one beside a model wants no bytes. */
 static const char *const unread[] = {
-    "sentencepiece.bpe.model", "tekken.json",        "vocab.txt",          "tokenizer.tiktoken",
-    "tokenizer.model.v1",      "tokenizer.model.v2", "tokenizer.model.v3", "qwen.tiktoken",
+    "sentencepiece.bpe.model", "tekken.json",        "vocab.txt",     "tokenizer.tiktoken", "tokenizer.model.v1",
+    "tokenizer.model.v2",      "tokenizer.model.v3", "qwen.tiktoken", "merges.txt", /* without vocab.json */
 };
 
 static int unread_check(const char *folder)

@@ -24,6 +24,9 @@ static const struct {
      ".save_pretrained(FOLDER)"},
     {"*.safetensors", "weights under this name, expected " AH_SHARDS_FILE " or " AH_SHARDS_INDEX},
     {"tf_model*.h5*", "weights of TensorFlow, expected " AH_SHARDS_FILE},
+    {"*.pt*", "pickled weights, which are not read since a pickle may run any code; expected " AH_SHARDS_FILE},
+    {"*.ckpt*", "weights of another program, expected " AH_SHARDS_FILE},
+    {"*.onnx*", "weights of ONNX, expected " AH_SHARDS_FILE},
     {"flax_model*.msgpack*", "weights of Flax, expected " AH_SHARDS_FILE},
     {"*.gguf", "weights in GGUF, expected the file itself as the model (--model FOLDER/NAME.gguf), " AH_SHARDS_FILE},
 };

@@ -62,6 +62,8 @@ static void pointers(void **state)
         file_of(names[i], "{}");
         assert_ok(ah__model_path_check(folder));
     }
+    assert_fails(ah__model_path_check(file_of("a.gguf", "version https://git-lfs.github.com/spec/v1\noid sha256:ab\n")),
+                 AH_EINPUT, "/a.gguf: found a Git LFS pointer, expected the file");
 }
 
 /* A link of a cache whose file is gone says which model is to be fetched; one that nobody reads does not matter. */

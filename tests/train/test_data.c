@@ -170,6 +170,53 @@ static void conversations_train_and_resume(void **state)
     assert_fails(ah_train(&result, &resume), AH_ESTALE, "as in the checkpoint's data");
 }
 
+/* Templates beside the default: the one for tools is used, all are saved, and the training goes on with them. */
+static void more_templates_are_kept(void **state)
+{
+    (void)state;
+    static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 64, \"n_embd\": 16, "
+                                 "\"n_layer\": 3, \"n_head\": 2}";
+    static const char plain[] = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    static const char of_tools[] = "T{% for m in messages %}{{ m.content }};{% endfor %}";
+    struct place place;
+    struct ah_train_result result;
+    char whole[PATH_SIZE], part[PATH_SIZE], data[PATH_SIZE], model[PATH_SIZE - 64], path[PATH_SIZE], text[8192];
+    size_t length = 0;
+    place_init(&place);
+    for (int i = 0; i < 40; i++)
+        length += (size_t)snprintf(
+            text + length, sizeof text - length,
+            "{\"tools\": [{\"name\": \"f\"}], \"messages\": [{\"role\": \"user\", \"content\": \"%d\"}, {\"role\": "
+            "\"assistant\", \"content\": \"%d\"}]}\n",
+            i % 7, i % 7 + 1);
+    snprintf(data, sizeof data, "%s.jsonl", place.data);
+    assert_ok(ah__file_write(data, text, length));
+    snprintf(model, sizeof model, "%s-model", place.out);
+    assert_ok(ah__folder_make(at(path, model, "additional_chat_templates")));
+    write_text(at(path, model, "config.json"), config);
+    write_text(at(path, model, "chat_template.jinja"), plain);
+    write_text(at(path, model, "additional_chat_templates/rag.jinja"), "other");
+    at(path, model, "additional_chat_templates/tool_use.jinja");
+    struct ah_train_options options = options_on(&place, data, whole, "whole");
+    options.model_path = model;
+    options.profile_path = NULL;
+    write_text(path, "{{ raise_exception('of tools') }}");
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "tool_use.jinja: line 1: the template refuses: of tools");
+    write_text(path, of_tools);
+    assert_ok(ah_train(&result, &options));
+    options.out_dir = part;
+    snprintf(part, sizeof part, "%s-part", place.out);
+    assert_ok(train_watched(&result, &options, NULL, stop_at_3));
+    struct ah_train_options resume = resume_of(&place);
+    resume.resume_dir = part;
+    resume.profile_path = NULL;
+    assert_ok(ah_train(&result, &resume));
+    expect_same_file(whole, part, "checkpoint/model.safetensors");
+    at(path, part, "checkpoint");
+    expect_same_file(model, path, "additional_chat_templates/rag.jinja");
+    expect_same_file(model, path, "additional_chat_templates/tool_use.jinja");
+}
+
 /* The token that ends a text is part of the data: kept when the training goes on, and another one is refused. */
 static void an_end_is_kept(void **state)
 {
@@ -237,6 +284,7 @@ static void epochs_are_steps(void **state)
     assert_fails(ah_train(&result, &options), AH_EINPUT, "epochs: found -1, expected more than 0");
 }
 
-AH_TEST_SUITE("train/data", cmocka_unit_test(an_end_is_kept), cmocka_unit_test(conversations_train_and_resume),
-              cmocka_unit_test(epochs_are_steps), cmocka_unit_test(examples_train_and_resume),
-              cmocka_unit_test(packed_text_is_the_same_text), cmocka_unit_test(a_format_is_kept))
+AH_TEST_SUITE("train/data", cmocka_unit_test(more_templates_are_kept), cmocka_unit_test(an_end_is_kept),
+              cmocka_unit_test(conversations_train_and_resume), cmocka_unit_test(epochs_are_steps),
+              cmocka_unit_test(examples_train_and_resume), cmocka_unit_test(packed_text_is_the_same_text),
+              cmocka_unit_test(a_format_is_kept))

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "tokenizer/tables.h"
+#include "tokenizer/token_map.h"
 
 #define KEY(name) "tokenizer.ggml." name
 
@@ -14,11 +15,13 @@ struct written {
     struct ah_gguf_writer *writer;
     const struct ah_gguf_tokenizer *from;
     struct ah_json json, model;
-    const char *pre; /* llama.cpp's name for how text is split */
+    const char *pre; /* llama.cpp's name for how text is split; null: SentencePiece's BPE */
+    bool prefix;     /* of that: a space before the text */
     struct token {
         char *text;
         enum ah_token_type type;
-    } * tokens; /* [from->rows] */
+        float score; /* of a piece: the sooner it is merged, the higher */
+    } * tokens;      /* [from->rows] */
 };
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
@@ -105,7 +108,152 @@ static int put_merges(const struct written *to, const cJSON *merges)
     return status;
 }
 
+/* ---- scores of pieces -------------------------------------------------------------------------------------------- */
+
+/* What is known while the merges are walked. */
+struct scoring {
+    struct written *to;
+    struct ah_token_map map; /* of pieces */
+    int32_t last;            /* token that merges make now, -1: none yet */
+    int64_t count;           /* of merges of pieces */
+    float score;
+};
+
+static bool is_piece(enum ah_token_type type)
+{
+    return type == AH_TOKEN_NORMAL || type == AH_TOKEN_USER || type == AH_TOKEN_UNUSED;
+}
+
+/* The next merge: of pieces, one token's merges in a row, so that one score says when they are made. */
+static int merge_score(struct scoring *s, const char *both)
+{
+    const char *space = strchr(both, ' ');
+    char joined[512];
+    size_t left = space ? (size_t)(space - both) : 0, length = strlen(both) - 1;
+    if (!space || length >= sizeof joined)
+        return ah__fail(AH_EINPUT, "%s: key 'model.merges': found '%.40s', expected two texts", s->to->from->path,
+                        both);
+    memcpy(joined, both, left);
+    memcpy(joined + left, space + 1, length - left);
+    int32_t id = ah__token_map_find(&s->map, joined, length);
+    if (id < 0 || ah__token_map_find(&s->map, both, left) < 0 ||
+        ah__token_map_find(&s->map, space + 1, length - left) < 0)
+        return AH_OK;
+    s->count++;
+    if (id == s->last)
+        return AH_OK;
+    if (s->to->tokens[id].score < 0)
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'model.merges': found token '%.*s' made in two places, expected one: llama.cpp has a "
+                        "score for each token",
+                        s->to->from->path, (int)length, joined);
+    s->last = id;
+    s->to->tokens[id].score = s->score -= 1;
+    return AH_OK;
+}
+
+static int pieces_map(struct scoring *s)
+{
+    for (int64_t i = 0; i < s->to->from->rows; i++)
+        if (is_piece(s->to->tokens[i].type))
+            AH_TRY(ah__token_map_add(&s->map, (int32_t)i, s->to->tokens[i].text, strlen(s->to->tokens[i].text)));
+    return AH_OK;
+}
+
+static int merges_walk(struct scoring *s)
+{
+    struct ah_buf both = {0};
+    const cJSON *merge;
+    int status = pieces_map(s);
+    cJSON_ArrayForEach(merge, cJSON_GetObjectItemCaseSensitive(s->to->model.node, "merges"))
+    {
+        if (status == AH_OK && !merge_text(&both, merge))
+            status = ah__fail(AH_EINPUT, "%s: key 'model.merges': found no pair of texts", s->to->from->path);
+        if (status == AH_OK)
+            status = both.status;
+        if (status == AH_OK)
+            status = merge_score(s, both.text);
+    }
+    ah__buf_free(&both);
+    return status;
+}
+
+/* llama.cpp merges whatever makes a token: the tokenizer must do so too. */
+static int merges_compare(const struct written *to, int64_t found)
+{
+    struct ah_token_tables tables = {.path = to->from->path, .count = (int32_t)to->from->rows};
+    struct ah_token_row *rows;
+    int64_t expected = 0;
+    AH_TRY(ah__new(&rows, (size_t)tables.count, sizeof *rows));
+    for (int32_t i = 0; i < tables.count; i++)
+        rows[i] = (struct ah_token_row){.text = to->tokens[i].text,
+                                        .length = strlen(to->tokens[i].text),
+                                        .score = to->tokens[i].score,
+                                        .type = to->tokens[i].type};
+    tables.rows = rows;
+    int status = ah__token_tables_merges(&expected, &tables);
+    ah__free(rows);
+    if (status == AH_OK && found != expected)
+        status = ah__fail(AH_EINPUT,
+                          "%s: key 'model.merges': found %lld, expected %lld, all that make a token of two: llama.cpp "
+                          "does those",
+                          to->from->path, (long long)found, (long long)expected);
+    return status;
+}
+
+static int scores_find(struct written *to)
+{
+    struct scoring scoring = {.to = to, .last = -1};
+    int status = merges_walk(&scoring);
+    ah__token_map_fini(&scoring.map);
+    return status == AH_OK ? merges_compare(to, scoring.count) : status;
+}
+
+/* Bytes and the unknown token, which the vocabulary has as if they were texts. */
+static int pieces_find(struct written *to)
+{
+    const char *unknown = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(to->model.node, "unk_token"));
+    unsigned byte;
+    char end;
+    for (int64_t i = 0; i < to->from->rows; i++) {
+        struct token *token = &to->tokens[i];
+        if (unknown && strcmp(token->text, unknown) == 0)
+            token->type = AH_TOKEN_UNKNOWN;
+        else if (strlen(token->text) == 6 && sscanf(token->text, "<0x%2X%c", &byte, &end) == 2 && end == '>')
+            token->type = AH_TOKEN_BYTE;
+    }
+    return scores_find(to);
+}
+
 /* ---- how text is split ------------------------------------------------------------------------------------------- */
+
+static bool is_type(const cJSON *part, const char *type)
+{
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(part, "type");
+    return cJSON_IsString(found) && strcmp(found->valuestring, type) == 0;
+}
+
+/* Whether spaces are marked as SentencePiece does it, by a normalizer or by Metaspace, and if one comes first. */
+static bool marks_spaces(bool *prefix, const cJSON *tokenizer)
+{
+    const cJSON *normal = cJSON_GetObjectItemCaseSensitive(tokenizer, "normalizer"), *step;
+    const cJSON *before = cJSON_GetObjectItemCaseSensitive(tokenizer, "pre_tokenizer");
+    const char *scheme = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(before, "prepend_scheme"));
+    bool replaces = is_type(normal, "Replace");
+    *prefix = scheme && strcmp(scheme, "never") != 0;
+    if (is_type(before, "Metaspace"))
+        return cJSON_IsNull(normal) && cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(before, "split"));
+    if (before && !cJSON_IsNull(before) && !is_type(before, "Split")) /* Gemma's: at spaces, of which none is left */
+        return false;
+    cJSON_ArrayForEach(step, cJSON_GetObjectItemCaseSensitive(normal, "normalizers"))
+    {
+        *prefix = *prefix || is_type(step, "Prepend");
+        replaces = replaces || is_type(step, "Replace");
+        if (!is_type(step, "Prepend") && !is_type(step, "Replace"))
+            return false;
+    }
+    return replaces;
+}
 
 static int kind_find(struct written *to)
 {
@@ -114,10 +262,11 @@ static int kind_find(struct written *to)
     if (cJSON_IsString(type) && strcmp(type->valuestring, "BPE") != 0)
         return ah__fail(AH_EINPUT, "%s: key 'model.type': found '%.40s', expected BPE", to->from->path,
                         type->valuestring);
+    if (fallback && marks_spaces(&to->prefix, to->json.node))
+        return AH_OK;
     if (fallback)
         return ah__fail(AH_EINPUT,
-                        "%s: key 'model.byte_fallback': found true, expected false: SentencePiece's BPE is not written "
-                        "into GGUF files",
+                        "%s: key 'normalizer': found other steps, expected SentencePiece's, which mark spaces",
                         to->from->path);
     to->pre = ah__token_tables_pre_of(to->json.node);
     if (to->pre)
@@ -180,6 +329,27 @@ static int put_template(const struct written *to)
     return AH_OK;
 }
 
+static void put_tokens(const struct written *to)
+{
+    ah__gguf_put_array(to->writer, KEY("tokens"), AH_GGUF_ITEMS_TEXT, (uint64_t)to->from->rows);
+    for (int64_t i = 0; i < to->from->rows; i++)
+        ah__gguf_item_text(to->writer, to->tokens[i].text, strlen(to->tokens[i].text));
+    ah__gguf_put_array(to->writer, KEY("token_type"), AH_GGUF_ITEMS_INT, (uint64_t)to->from->rows);
+    for (int64_t i = 0; i < to->from->rows; i++)
+        ah__gguf_item_int(to->writer, (int32_t)to->tokens[i].type);
+}
+
+static void put_scores(const struct written *to)
+{
+    ah__gguf_put_array(to->writer, KEY("scores"), AH_GGUF_ITEMS_FLOAT, (uint64_t)to->from->rows);
+    for (int64_t i = 0; i < to->from->rows; i++)
+        ah__gguf_item_float(to->writer, to->tokens[i].score);
+    for (int64_t i = 0; i < to->from->rows; i++)
+        if (to->tokens[i].type == AH_TOKEN_UNKNOWN)
+            ah__gguf_put_int(to->writer, KEY("unknown_token_id"), (uint32_t)i);
+    ah__gguf_put_bool(to->writer, KEY("add_space_prefix"), to->prefix);
+}
+
 static int put_all(struct written *to)
 {
     AH_TRY(ah__json_object(&to->model, &to->json, "model"));
@@ -187,15 +357,15 @@ static int put_all(struct written *to)
     AH_TRY(tokens_of_vocab(to));
     AH_TRY(tokens_of_added(to));
     AH_TRY(tokens_pad(to));
-    ah__gguf_put_text(to->writer, KEY("model"), "gpt2");
-    ah__gguf_put_text(to->writer, KEY("pre"), to->pre);
-    ah__gguf_put_array(to->writer, KEY("tokens"), AH_GGUF_ITEMS_TEXT, (uint64_t)to->from->rows);
-    for (int64_t i = 0; i < to->from->rows; i++)
-        ah__gguf_item_text(to->writer, to->tokens[i].text, strlen(to->tokens[i].text));
-    ah__gguf_put_array(to->writer, KEY("token_type"), AH_GGUF_ITEMS_INT, (uint64_t)to->from->rows);
-    for (int64_t i = 0; i < to->from->rows; i++)
-        ah__gguf_item_int(to->writer, (int32_t)to->tokens[i].type);
-    AH_TRY(put_merges(to, cJSON_GetObjectItemCaseSensitive(to->model.node, "merges")));
+    if (!to->pre)
+        AH_TRY(pieces_find(to));
+    ah__gguf_put_text(to->writer, KEY("model"), to->pre ? "gpt2" : "llama");
+    ah__gguf_put_text(to->writer, KEY("pre"), to->pre ? to->pre : "default");
+    put_tokens(to);
+    if (to->pre)
+        AH_TRY(put_merges(to, cJSON_GetObjectItemCaseSensitive(to->model.node, "merges")));
+    else
+        put_scores(to);
     AH_TRY(put_around(to));
     return put_template(to);
 }

@@ -178,6 +178,15 @@ static int merges_find(struct merges *merges, const struct ah_token_tables *tabl
     return status;
 }
 
+int ah__token_tables_merges(int64_t *count, const struct ah_token_tables *tables)
+{
+    struct merges merges = {0};
+    int status = merges_find(&merges, tables);
+    *count = (int64_t)merges.count;
+    ah__free(merges.all);
+    return status;
+}
+
 static int merges_add(struct ah_buf *to, const struct ah_token_tables *tables)
 {
     struct merges merges = {0};

@@ -37,6 +37,9 @@ struct ah_token_tables {
 
 /* The text, freed with ah__free. AH_EINPUT names what is not known; AH_ENOMEM. */
 int ah__token_tables_json(char **text, const struct ah_token_tables *tables);
+/* How many ways there are to put a token of SentencePiece together of two others: its merges are those, in the order of
+ * scores. AH_ENOMEM. */
+int ah__token_tables_merges(int64_t *count, const struct ah_token_tables *tables);
 /* Whether a way to split is known, and whether texts begin with BOS where nothing says it. */
 bool ah__token_tables_pre(bool *add_bos, const char *pre);
 /* The name of the way to split that a tokenizer.json's normalizer, pre_tokenizer and ignore_merges ask for; null: none

@@ -34,7 +34,7 @@ static void model_folder(char folder[PATH_SIZE], const struct place *place, cons
     assert_ok(ah__folder_make(folder));
     write_text(at(path, folder, "config.json"), config);
     write_text(at(path, folder, "tokenizer_config.json"), "{\"a\": 1}");
-    write_text(at(path, folder, "merges.txt"), "#version: 0.2\n");
+    write_text(at(path, folder, "added_tokens.json"), "{\"<a>\": 2}\n");
     write_text(at(path, folder, "README.md"), "not a part of it");
     if (generation)
         write_text(at(path, folder, "generation_config.json"), generation);
@@ -75,8 +75,8 @@ static void files_of_the_model_go_along(void **state)
     assert_ok(ah_train(&result, &resume));
     at(checkpoint, out, "step-00000006");
     expect_text(checkpoint, "tokenizer_config.json", "{\"a\": 1}");
-    expect_text(checkpoint, "merges.txt", "#version: 0.2\n");
-    expect_text(out, "merges.txt", "#version: 0.2\n");
+    expect_text(checkpoint, "added_tokens.json", "{\"<a>\": 2}\n");
+    expect_text(out, "added_tokens.json", "{\"<a>\": 2}\n");
     assert_false(exists(checkpoint, "README.md"));
     struct ah_json generation;
     char path[PATH_SIZE];
@@ -90,13 +90,13 @@ static void files_of_the_model_go_along(void **state)
     ah__json_free(&generation);
     assert_ok(ah__json_load(&sums, at(path, checkpoint, "checksums.json")));
     assert_ok(ah__json_object(&files, &sums, "files"));
-    assert_ok(ah__json_object(&entry, &files, "merges.txt"));
+    assert_ok(ah__json_object(&entry, &files, "added_tokens.json"));
     assert_ok(ah__json_object(&entry, &files, "generation_config.json"));
     ah__json_free(&sums);
-    write_text(at(path, checkpoint, "merges.txt"), "#version: 0.3\n");
+    write_text(at(path, checkpoint, "added_tokens.json"), "{\"<a>\": 3}\n");
     resume.steps = 7;
     resume.resume_dir = checkpoint;
-    assert_fails(ah_train(&result, &resume), AH_ECORRUPT, "merges.txt: found checksum");
+    assert_fails(ah_train(&result, &resume), AH_ECORRUPT, "added_tokens.json: found checksum");
 }
 
 static void a_generation_config_is_copied(void **state)

@@ -22,6 +22,15 @@
     SPLIT("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}" digits                       \
           "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+")
 
+#define ISOLATED(pattern)                                                                                              \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" pattern "\"},\"behavior\":\"Isolated\",\"invert\":false}"
+/* What llama.cpp does where a file's converter did not know the tokenizer. */
+#define DEFAULT_SIGNS "[\\\\p{P}\\\\$\\\\+<=>\\\\^~\\\\|]+"
+#define DEFAULT_WORDS "'s|'t|'re|'ve|'m|'ll|'d| ?\\\\p{L}+| ?\\\\p{N}+| ?[^\\\\s\\\\p{L}\\\\p{N}]+|\\\\s+(?!\\\\S)"
+#define DEFAULT_SPLIT                                                                                                  \
+    "{\"type\":\"Sequence\",\"pretokenizers\":[" ISOLATED(DEFAULT_SIGNS) "," ISOLATED(DEFAULT_WORDS) "," ISOLATED(     \
+        "\\\\p{N}+") "," ISOLATED("[0-9][0-9][0-9]") "," BYTES_ONLY "]}"
+
 static const struct split {
     const char *pre, *pre_tokenizer;
     bool nfc, ignore_merges, add_bos;
@@ -38,6 +47,8 @@ static const struct split {
     {"refact", DIGITS_SPLIT, false, false, false},
     {"mpt", GPT2_SPLIT, false, false, false},
     {"codeshell", DIGITS_SPLIT, false, false, false},
+    {"deepseek-r1-qwen", WORDS_SPLIT(""), true, false, false},
+    {"default", DEFAULT_SPLIT, false, false, false},
 };
 
 static const struct split *split_find(const char *pre)

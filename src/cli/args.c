@@ -8,7 +8,7 @@
 
 #include "cli/config_file.h"
 
-enum { OPTIONS_MOST = 64 };
+enum { OPTIONS_MOST = 96 };
 
 static enum ah_args_result wrong(struct ah_args_error *error, const char *format, ...) AH_PRINTF(2, 3);
 

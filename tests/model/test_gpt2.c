@@ -20,7 +20,8 @@ static void wrong_configs(void **state)
     } cases[] = {
         {"{}", "m.json: key 'model_type': found nothing, expected a string"},
         {"{\"model_type\":\"bert\"}",
-         "m.json: key 'model_type': found 'bert', expected 'gemma' or 'gemma3_text' or 'gpt2' or 'gpt_neox' or "
+         "m.json: key 'model_type': found 'bert', expected 'gemma' or 'gemma2' or 'gemma3_text' or 'gpt2' or "
+         "'gpt_neox' or "
          "'granite' or "
          "'llama' or 'mistral' or 'olmo2' or 'olmo3' or 'opt' or 'phi3' or 'qwen2' or 'qwen3' or 'smollm3'"},
         {"{\"model_type\":\"gpt2\"}", "key 'vocab_size': found nothing"},

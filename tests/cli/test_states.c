@@ -15,6 +15,14 @@ static void a_refusal_names_types_that_would_do(void **state)
     assert_refused("; masters and moments in bf16 would do within this budget");
     run(small, root, root, "500MiB --master bf16 --moments bf16");
     assert_ran(0);
+    run(small, root, root, "340MiB --master bf16 --moments bf16");
+    assert_refused("; moments in int8 would do within this budget");
+    run(small, root, root, "340MiB --master bf16 --moments int8");
+    assert_ran(0);
+    run("plan --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --batch 1 --seq 256 "
+        "--host-memory 600MiB --device-memory 420MiB",
+        root, root);
+    assert_refused("; masters in bf16 and moments in int8 would do within this budget");
 }
 
 /* What README says. */

@@ -54,7 +54,8 @@ struct ah_train_summary {
     int64_t micro_batch, micro_batches;    /* sequences in one of this rank's, and how many a step has */
     int64_t profile_kept_s;                /* age of the profile as for ah_profile_measure; -1: measured or given */
     bool profile_given;                    /* by profile_path */
-    int64_t reserved[8];
+    int64_t trained;                       /* of params: those that are not frozen */
+    int64_t reserved[7];
 };
 
 /* One step's tokens [batch, seq], of all ranks. */

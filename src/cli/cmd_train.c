@@ -63,7 +63,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_STATES(AT_OPTION(master), AT_OPTION(moments)),
     AH_ARGS_TUNING(AT_OPTION(tuning)),
     {"adapter", AH_ARG_TEXT, AT_OPTION(adapter_dir), "DIR", NULL,
-     "adapter to begin with, as PEFT writes it (adapter_config.json), in place of the --lora options", 0, 0, false},
+     "adapter to begin with, as PEFT writes it (adapter_config.json), in place of --lora-rank", 0, 0, false},
     {"save-dtype", AH_ARG_TEXT, AT_OPTION(save_dtype), "TYPE", NULL,
      "type of the saved model: bf16 or fp32 (default: that of --dtype)", 0, 0, false},
     {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL, "steps in all, counted from the first step ever (default 200)",

@@ -7,10 +7,12 @@
 
 void ah__training_print(FILE *to, const struct ah_train_summary *facts)
 {
-    char all[32], train[32], val[32];
+    char all[32], train[32], val[32], trained[48] = "";
     const char *token = facts->text && facts->vocab_size <= 256 ? "byte" : "token";
-    fprintf(to, "model: %s, %d block%s, %s parameters, %lld %ss in its vocabulary\n", facts->model, facts->layers,
-            facts->layers == 1 ? "" : "s", ah_count_format(all, sizeof all, facts->params),
+    if (facts->trained < facts->params)
+        snprintf(trained, sizeof trained, " (%s of them trained)", ah_count_format(all, sizeof all, facts->trained));
+    fprintf(to, "model: %s, %d block%s, %s parameters%s, %lld %ss in its vocabulary\n", facts->model, facts->layers,
+            facts->layers == 1 ? "" : "s", ah_count_format(all, sizeof all, facts->params), trained,
             (long long)facts->vocab_size, token);
     fprintf(to, "data: %s %ss: %s to train on, %s%s\n", ah_count_format(all, sizeof all, facts->tokens), token,
             ah_count_format(train, sizeof train, facts->train_tokens),

@@ -53,10 +53,10 @@ static int compare_names(const void *left, const void *right)
     return strcmp(((const struct ah_entry *)left)->name, ((const struct ah_entry *)right)->name);
 }
 
-/* The model's file has all of a model, or adapters alone; what is frozen has no state. */
+/* The model's file has the model's own parameters, or those of adapters; what is frozen has no state. */
 static bool has(enum ah_checkpoint_part which, const struct ah_param *param, bool adapters)
 {
-    return which == AH_PART_MODEL ? !adapters || param->adapter : !param->frozen;
+    return which == AH_PART_MODEL ? param->adapter == adapters : !param->frozen;
 }
 
 static int entry_init(struct ah_entry *out, const struct suffix *suffix, const struct ah_partition *partition,

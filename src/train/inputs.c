@@ -341,6 +341,7 @@ void ah__training_summary(struct ah_train_summary *out, const struct ah_training
         .model = model->name,
         .layers = training->session->partition->layers,
         .params = ah__partition_params(training->session->partition),
+        .trained = ah__partition_trained(training->session->partition),
         .vocab_size = model->vocab_size,
         .tokens = data->tokens,
         .train_tokens = data->train_tokens,

@@ -65,6 +65,17 @@ static void adapters_are_the_same_under_every_plan(void **state)
     every_plan(AH_BF16, tiny_tied, NO_CLIP, 2, &lora_some, "autohete-fifo");
 }
 
+/* Of all parameters those that are trained have moments, in groups of their own. */
+static void adapters_with_moments_in_8_bits(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    tiny_init_tuned(&tiny, AH_BF16, tiny_untied, 0, 2, 1, &lora);
+    tiny_states(&tiny, AH_F32, AH_U8);
+    exact_every_plan(&cpu, &tiny, "autohete", sample());
+    tiny_fini(&tiny);
+}
+
 static void frozen_parameters_are_the_same_under_every_plan(void **state)
 {
     (void)state;
@@ -180,4 +191,5 @@ static void adapters_begin_as_nothing(void **state)
 
 AH_TEST_SUITE("run/frozen", cmocka_unit_test(frozen_stay_and_others_learn), cmocka_unit_test(adapters_begin_as_nothing),
               cmocka_unit_test(adapters_are_the_same_under_every_plan),
+              cmocka_unit_test(adapters_with_moments_in_8_bits),
               cmocka_unit_test(frozen_parameters_are_the_same_under_every_plan))

@@ -28,6 +28,7 @@ AH_MAX_RANK = 4
 AH_INIT_ZEROS = 0
 AH_INIT_ONES = 1
 AH_INIT_NORMAL = 2
+AH_INIT_UNIFORM = 3
 AH_LANE_COMPUTE = 0
 AH_LANE_H2D = 1
 AH_LANE_D2H = 2
@@ -101,6 +102,7 @@ class ah_generate_options(Structure):
         ("context", c_void_p),
         ("chat", c_bool),
         ("chat_template", c_char_p),
+        ("adapter_dir", c_char_p),
     ]
 
 
@@ -125,6 +127,7 @@ class ah_eval_options(Structure):
         ("eos", c_char_p),
         ("chat_template", c_char_p),
         ("train_on", c_char_p),
+        ("adapter_dir", c_char_p),
     ]
 
 
@@ -188,6 +191,16 @@ class ah_model_def(Structure):
     ]
 
 
+class ah_tuning(Structure):
+    _fields_ = [
+        ("freeze", c_char_p),
+        ("lora_rank", c_int),
+        ("lora_alpha", c_double),
+        ("lora_rslora", c_bool),
+        ("lora_targets", c_char_p),
+    ]
+
+
 class ah_record_options(Structure):
     _fields_ = [
         ("batch", c_int64),
@@ -196,6 +209,7 @@ class ah_record_options(Structure):
         ("packed", c_bool),
         ("cache", c_int64),
         ("decodes", c_bool),
+        ("tuning", ah_tuning),
     ]
 
 
@@ -306,6 +320,7 @@ class ah_micro_batch_options(Structure):
         ("compute", c_int),
         ("packed", c_bool),
         ("step", ah_step_options),
+        ("tuning", ah_tuning),
         ("dev", c_void_p),
         ("budget", ah_budget),
         ("plan", c_char_p),
@@ -403,6 +418,7 @@ class ah_session_options(Structure):
         ("master", c_char_p),
         ("moments", c_char_p),
         ("strict", c_bool),
+        ("tuning", ah_tuning),
     ]
 
 
@@ -460,7 +476,8 @@ class ah_train_summary(Structure):
         ("micro_batches", c_int64),
         ("profile_kept_s", c_int64),
         ("profile_given", c_bool),
-        ("reserved", c_int64 * 8),
+        ("trained", c_int64),
+        ("reserved", c_int64 * 7),
     ]
 
 
@@ -544,6 +561,8 @@ class ah_train_options(Structure):
         ("master", c_char_p),
         ("moments", c_char_p),
         ("strict", c_bool),
+        ("tuning", ah_tuning),
+        ("adapter_dir", c_char_p),
     ]
 
 
@@ -597,6 +616,7 @@ FUNCTIONS = {
     "ah_data_options_init": (None, [POINTER(ah_data_options)]),
     "ah_data_prepare": (c_int, [POINTER(ah_data_result), POINTER(ah_data_options)]),
     "ah_export_gguf": (c_int, [c_char_p, c_char_p, c_char_p]),
+    "ah_merge": (c_int, [c_char_p, c_char_p, c_char_p, c_char_p]),
     "ah_tokenizer_open": (c_int, [POINTER(c_void_p), c_char_p]),
     "ah_tokenizer_close": (None, [c_void_p]),
     "ah_tokenizer_name": (c_char_p, [c_void_p]),

@@ -1,0 +1,183 @@
+/* Adapters and frozen parameters on the command line: trained, resumed, used, merged, refused. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cli/program.h"
+
+enum { FILE_MOST = 1 << 20 };
+
+static char where[200]; /* the case's folder */
+
+/* A model with weights: WHERE/base. */
+static const char *base(void)
+{
+    static char model[240];
+    char path[240];
+    static const char config[] = "{\"model_type\": \"llama\", \"vocab_size\": 256, \"hidden_size\": 16, "
+                                 "\"intermediate_size\": 24, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+                                 "\"num_key_value_heads\": 1, \"max_position_embeddings\": 64}";
+    snprintf(where, sizeof where, "%s", ah_test_folder());
+    snprintf(model, sizeof model, "%s/base", where);
+    snprintf(path, sizeof path, "%s/config.json", where);
+    assert_ok(ah__file_write(path, config, strlen(config)));
+    run("train --model %s --data %s/../README.md --device cpu --batch 2 --seq 16 --steps 1 --val-batches 0 --quiet "
+        "--out %s",
+        path, ah_test_source(), model);
+    assert_ran(0);
+    return model;
+}
+
+static void train(const char *out, const char *options)
+{
+    run("train --data %s/../README.md --device cpu --batch 2 --seq 16 --val-batches 0 --quiet --out %s/%s %s",
+        ah_test_source(), where, out, options);
+}
+
+static void same_file(const char *a, const char *b, const char *name)
+{
+    char path[2][300], *text[2];
+    size_t length[2];
+    snprintf(path[0], sizeof path[0], "%s/%s/checkpoint/%s", where, a, name);
+    snprintf(path[1], sizeof path[1], "%s/%s/checkpoint/%s", where, b, name);
+    for (int i = 0; i < 2; i++)
+        assert_ok(ah__file_read(&text[i], &length[i], path[i], FILE_MOST));
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(text[0], text[1], length[0]);
+    for (int i = 0; i < 2; i++)
+        ah__free(text[i]);
+}
+
+/* Under another plan from the third step on. */
+static void a_resumed_training_of_adapters_is_the_same(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"--dtype fp32", "--dtype bf16", "--dtype bf16 --moments int8"};
+    const char *model = base();
+    for (size_t i = 0; i < AH_LENGTH(types); i++) {
+        char options[400];
+        snprintf(options, sizeof options, "--model %s --lora-rank 4 --lora-alpha 8 %s --plan c=2,p=1,o=1 --steps 4",
+                 model, types[i]);
+        train("whole", options);
+        assert_ran(0);
+        snprintf(options, sizeof options,
+                 "--model %s --lora-rank 4 --lora-alpha 8 %s --plan resident --steps 2 --lr-steps 4 --warmup 0", model,
+                 types[i]);
+        train("half", options);
+        assert_ran(0);
+        snprintf(options, sizeof options, "--resume %s/half --plan c=1,p=2,o=2 --steps 4 --keep 1", where);
+        train("half", options);
+        assert_ran(0);
+        same_file("whole", "half", "adapter_model.safetensors");
+        same_file("whole", "half", "optimizer.safetensors");
+        char remove[300];
+        snprintf(remove, sizeof remove, "%s/whole", where);
+        assert_ok(ah__folder_remove(remove));
+        snprintf(remove, sizeof remove, "%s/half", where);
+        assert_ok(ah__folder_remove(remove));
+    }
+}
+
+/* The loss of an adapter beside its model, of a folder that names both, and of both merged. */
+static void an_adapter_merged_predicts_the_same(void **state)
+{
+    (void)state;
+    const char *model = base();
+    char options[300], loss[3][64] = {"", "", ""};
+    snprintf(options, sizeof options, "--model %s --lora-rank 2 --steps 3 --lr 0.05 --lora-targets q_proj,down_proj",
+             model);
+    train("lora", options);
+    assert_ran(0);
+    run("merge --model %s/lora --out %s/merged", where, where);
+    assert_ran(0);
+    for (int i = 0; i < 3; i++) {
+        if (i == 0)
+            run("eval --model %s --adapter %s/lora --data %s/../README.md --seq 16", model, where, ah_test_source());
+        else
+            run("eval --model %s/%s --data %s/../README.md --seq 16", where, i == 1 ? "lora" : "merged",
+                ah_test_source());
+        assert_ran(0);
+        assert_non_null(strstr(ran.out, "loss "));
+        snprintf(loss[i], sizeof loss[i], "%.12s", strstr(ran.out, "loss "));
+    }
+    assert_string_equal(loss[0], loss[1]);
+    assert_string_equal(loss[0], loss[2]);
+    run("merge --model %s/lora --out %s/merged", where, where);
+    assert_refused("merged: found something there, expected a new folder's name");
+    run("merge --model %s --out %s/other", model, where);
+    assert_refused("found no adapter, expected one: it has adapter_config.json");
+    run("generate --model %s/lora --prompt a --tokens 3", where);
+    assert_ran(0);
+}
+
+static void what_is_trained_is_checked(void **state)
+{
+    (void)state;
+    const char *model = base();
+    static const struct {
+        const char *options, *says;
+    } cases[] = {
+        {"--lora-rank 4 --lora-targets foo",
+         "lora_targets: found 'foo', expected linear layers of the model's blocks: q_proj, k_proj, v_proj, o_proj, "
+         "gate_proj, up_proj, down_proj"},
+        {"--lora-targets q_proj", "--lora-rank: found nothing, expected it beside other settings of adapters"},
+        {"--freeze '*.mlq.*'", "freeze: found '*.mlq.*', which no parameter is called; expected names like "
+                               "'model.embed_tokens.weight'"},
+        {"--freeze '*'", "step: found all parameters frozen, expected some to train"},
+        {"--freeze '*layers.0.*'", "frozen parameter"},
+        {"--lora-rank 4 --init random", "--lora-rank: found 4 beside random parameters, expected a model with weights"},
+        {"--adapter nowhere", "nowhere/adapter_config.json"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        char options[400];
+        snprintf(options, sizeof options, "--model %s --steps 1 %s", model, cases[i].options);
+        train("never", options);
+        assert_refused(cases[i].says);
+    }
+}
+
+/* Of a file that somebody else has written. */
+static void configurations_of_adapters_are_read_or_refused(void **state)
+{
+    (void)state;
+    const char *model = base();
+    static const struct {
+        const char *json, *says;
+    } cases[] = {
+        {"{\"peft_type\": \"IA3\"}", "key 'peft_type': found \"IA3\", expected \"LORA\""},
+        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"use_dora\": true}",
+         "key 'use_dora': found true, expected nothing: it is not supported"},
+        {"{\"peft_type\": \"LORA\", \"r\": 0, \"lora_alpha\": 8}", "key 'r': found 0, expected an integer from 1 to"},
+        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"target_modules\": \".*_proj\"}",
+         "key 'target_modules': found .*_proj, expected a list of names or \"all-linear\""},
+        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"lora_dropout\": 0.1, "
+         "\"target_modules\": [\"q_proj\"]}",
+         "key 'lora_dropout': found 0.1, expected 0: training drops nothing; --no-dropout"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        char path[300], options[500];
+        snprintf(path, sizeof path, "%s/adapter_config.json", where);
+        assert_ok(ah__file_write(path, cases[i].json, strlen(cases[i].json)));
+        snprintf(options, sizeof options, "--model %s --steps 1 --adapter %s", model, where);
+        train("never", options);
+        assert_refused(cases[i].says);
+    }
+}
+
+/* Half of the weights' bytes and less, and no state but the adapters'. */
+static void frozen_weights_need_little(void **state)
+{
+    (void)state;
+    run("simulate --hardware rtx4090-64g --model %s/../models/llama-3.1-8b.json --batch 8 --seq 1024",
+        ah_test_source());
+    assert_says(ran.out, "does not fit; host memory");
+    run("simulate --hardware rtx4090-64g --model %s/../models/llama-3.1-8b.json --batch 8 --seq 1024 --lora-rank 16",
+        ah_test_source());
+    assert_ran(0);
+    assert_null(strstr(ran.out, "does not fit"));
+}
+
+AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is_the_same),
+              cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
+              cmocka_unit_test(configurations_of_adapters_are_read_or_refused),
+              cmocka_unit_test(frozen_weights_need_little))

@@ -11,8 +11,8 @@
  * collectives may be left out}, "recompute_ns": {per class}, "selective_ns": {per class; may be left out: the same},
  * "launch_ns": {per lane}, "notify_ns", "queue_depth" (may be left out: 0), "slowdown": {lane: {lane: factor}, ...},
  * "rates": {"h2d_bytes_per_s", ...},
- * "work": {"params": {per class}, "forward_flops": {..}, "backward_flops": {..}, "recompute_flops": {..}}}   may be
- * left out */
+ * "work": {"params": {per class}, "trained": {..; may be left out: the same}, "forward_flops": {..}, "backward_flops":
+ * {..}, "recompute_flops": {..}}}   may be left out */
 static const char format_name[] = "autohete profile 1";
 
 static const double most_flops = 1e24;
@@ -133,6 +133,7 @@ static int add_work(cJSON *tree, struct ah_profile *profile)
         AH_TRY(ah__json_add_int(object, rate_table[i].key, *rate_of(profile, &rate_table[i])));
     AH_TRY(add_object(&object, tree, "work"));
     AH_TRY(add_ints(object, "params", ah__class_names, profile->params, AH_CLASS_COUNT));
+    AH_TRY(add_ints(object, "trained", ah__class_names, profile->trained, AH_CLASS_COUNT));
     for (size_t i = 0; i < AH_LENGTH(flops_table); i++)
         AH_TRY(add_doubles(object, flops_table[i].key, ah__class_names, flops_of(profile, &flops_table[i]),
                            AH_CLASS_COUNT));
@@ -305,7 +306,8 @@ static int get_head(struct ah_profile *profile, const struct ah_json *json)
 
 static int get_work(struct ah_profile *profile, const struct ah_json *json)
 {
-    static const char *const work_keys[] = {"params", "forward_flops", "backward_flops", "recompute_flops", NULL};
+    static const char *const work_keys[] = {"params",         "trained",         "forward_flops",
+                                            "backward_flops", "recompute_flops", NULL};
     const char *rate_keys[AH_LENGTH(rate_table) + 1] = {0};
     struct ah_json object;
     AH_TRY(ah__json_object(&object, json, "rates"));
@@ -319,6 +321,9 @@ static int get_work(struct ah_profile *profile, const struct ah_json *json)
     AH_TRY(ah__json_object(&object, json, "work"));
     AH_TRY(ah__json_only(&object, work_keys));
     AH_TRY(get_ints(profile->params, &object, "params", ah__class_names, AH_CLASS_COUNT));
+    memcpy(profile->trained, profile->params, sizeof profile->trained);
+    if (ah__json_has(&object, "trained")) /* newer */
+        AH_TRY(get_ints(profile->trained, &object, "trained", ah__class_names, AH_CLASS_COUNT));
     for (size_t i = 0; i < AH_LENGTH(flops_table); i++)
         AH_TRY(get_flops(flops_of(profile, &flops_table[i]), &object, flops_table[i].key));
     return AH_OK;

@@ -17,6 +17,7 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
         const struct ah_code *code = &partition->code[class];
         int group = ah__class_representative((enum ah_class) class, partition->layers);
         profile->params[class] = partition->groups[group].count;
+        profile->trained[class] = partition->groups[group].trained;
         int times = ah__micro_batches(partition);
         profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;
         profile->backward_flops[class] = times * code->program[AH_PROGRAM_BACKWARD].flops;

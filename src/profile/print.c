@@ -44,7 +44,7 @@ static void cell(struct ah_buf *buf, const struct ah_profile *profile, const str
         return;
     }
     const double *flops = (const double *)(const void *)((const char *)profile + row->flops);
-    double part = (double)profile->params[class] / (profile->world_size > 1 ? profile->world_size : 1);
+    double part = (double)profile->trained[class] / (profile->world_size > 1 ? profile->world_size : 1);
     double work = row->rate == RATE_FLOPS ? flops[class] : row->rate == RATE_PARAMS ? part : 0;
     ah__buf_printf(buf, " %10.4f", (double)ns * 1e-6);
     if (work > 0) /* per nanosecond: giga per second */

@@ -20,7 +20,8 @@ struct ah_profile {
     int64_t h2d_bytes_per_s, d2h_bytes_per_s;           /* measured, alone */
     int64_t h2d_both_bytes_per_s, d2h_both_bytes_per_s; /* measured, both directions at once */
     /* What was timed, so that rates can be told: 0 where unknown. */
-    int64_t params[AH_CLASS_COUNT]; /* elements of a group */
+    int64_t params[AH_CLASS_COUNT];  /* elements of a group */
+    int64_t trained[AH_CLASS_COUNT]; /* of these */
     double forward_flops[AH_CLASS_COUNT], backward_flops[AH_CLASS_COUNT], recompute_flops[AH_CLASS_COUNT];
     uint64_t partition_signature;
     uint64_t device_signature;

@@ -359,11 +359,13 @@ static void rates_fill(struct ah_profile *profile, const struct ah_workload *wor
     int ranks = ah__step_ranks(workload->partition);
     int64_t element = ah__dtype_bytes(workload->partition->compute);
     int64_t in = ah__part_count(workload->place[1].count, ranks) * element;
-    int64_t out = ah__part_count(workload->place[1].trained, ranks) * element;
+    int64_t trained = workload->place[1].trained; /* where nothing of a block is, no gradient leaves: as it comes */
+    int64_t out = trained ? ah__part_count(trained, ranks) * element : in;
+    enum ah_item_kind leaving = trained ? AH_ITEM_OFFLOAD : AH_ITEM_PREFETCH;
     profile->h2d_bytes_per_s = rate(in, (double)profile->costs.ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK]);
-    profile->d2h_bytes_per_s = rate(out, (double)profile->costs.ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK]);
+    profile->d2h_bytes_per_s = rate(out, (double)profile->costs.ns[leaving][AH_CLASS_BLOCK]);
     profile->h2d_both_bytes_per_s = rate(in, pair_mean_ns(both, 0));
-    profile->d2h_both_bytes_per_s = rate(out, pair_mean_ns(both, 1));
+    profile->d2h_both_bytes_per_s = rate(out, pair_mean_ns(both, trained ? 1 : 0));
 }
 
 static int pair_run(struct stream *room, struct ah_profile *profile, enum ah_lane a, enum ah_lane b)

@@ -98,6 +98,20 @@ static void llama_equals_resident(void **state)
     some_plans(&tiny, "autohete", 0, 1);
 }
 
+/* No gradient of a norm's weight, no gradient of a matrix, and small ones beside large parameters. */
+static void adapters_equal_resident(void **state)
+{
+    (void)state;
+    static const char config[] = "{\"model_type\": \"llama\", \"vocab_size\": 67, \"hidden_size\": 24, "
+                                 "\"intermediate_size\": 40, \"num_hidden_layers\": 2, \"num_attention_heads\": 3, "
+                                 "\"num_key_value_heads\": 1, \"max_position_embeddings\": 24}";
+    struct tiny tiny;
+    tiny_init_tuned(&tiny, AH_BF16, config, 0, 2, 1, &(struct ah_tuning){.lora_rank = 4, .lora_alpha = 8});
+    some_plans(&tiny, "autohete", 0, 1);
+    tiny_init_tuned(&tiny, AH_F32, tiny_tied, 0, 2, 1, &(struct ah_tuning){.freeze = "*ln_1.weight,*.mlp.*,*.ln_f.*"});
+    some_plans(&tiny, "autohete", 0, 3);
+}
+
 /* Rounding is all that tells the devices apart: sums are made in another order. */
 static void nearly(double found, double expected, double bound)
 {
@@ -133,4 +147,4 @@ AH_TEST_SUITE("dev/cuda/plans", cmocka_unit_test(losses_are_nearly_the_cpus),
               cmocka_unit_test(every_plan_equals_resident_1), cmocka_unit_test(every_plan_equals_resident_2),
               cmocka_unit_test(every_plan_equals_resident_3), cmocka_unit_test(every_plan_in_bf16_equals_resident),
               cmocka_unit_test(micro_batches_equal_resident), cmocka_unit_test(micro_batches_in_bf16_equal_resident),
-              cmocka_unit_test(llama_equals_resident))
+              cmocka_unit_test(llama_equals_resident), cmocka_unit_test(adapters_equal_resident))

@@ -54,6 +54,8 @@ static int export_open(struct export *to, const char *model)
 {
     const struct ah_record_options options = {.batch = 1, .seq = 1, .compute = AH_F32};
     AH_TRY(ah__inference_open(&to->from, model, NULL));
+    if (to->from.adapter)
+        return ah__fail(AH_EINPUT, "%s: found an adapter, expected a whole model: autohete merge makes one", model);
     to->folder = ah__inference_folder(&to->from, model);
     ah__free(to->from.weights);
     to->from.weights = NULL;

@@ -22,6 +22,7 @@ static const struct {
      "pickled weights, which are not read since a pickle may run any code; expected " AH_SHARDS_FILE
      ", as Python makes of it by AutoModelForCausalLM.from_pretrained(FOLDER)"
      ".save_pretrained(FOLDER)"},
+    {AH_ADAPTER_FILE, "an adapter, expected the model that it is of, and this folder as the adapter (--adapter)"},
     {"*.safetensors", "weights under this name, expected " AH_SHARDS_FILE " or " AH_SHARDS_INDEX},
     {"tf_model*.h5*", "weights of TensorFlow, expected " AH_SHARDS_FILE},
     {"*.pt*", "pickled weights, which are not read since a pickle may run any code; expected " AH_SHARDS_FILE},

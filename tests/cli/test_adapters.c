@@ -108,6 +108,10 @@ static void an_adapter_merged_predicts_the_same(void **state)
     assert_refused("found no adapter, expected one: it has adapter_config.json");
     run("generate --model %s/lora --prompt a --tokens 3", where);
     assert_ran(0);
+    run("export --model %s/lora --gguf %s/lora.gguf", where, where);
+    assert_refused("lora: found an adapter, expected a whole model: autohete merge makes one");
+    run("train --model %s/lora/checkpoint --data %s/../README.md --device cpu --steps 1", where, ah_test_source());
+    assert_refused("found an adapter, expected the model that it is of, and this folder as the adapter (--adapter)");
 }
 
 static void what_is_trained_is_checked(void **state)

@@ -95,8 +95,14 @@ def _plain(value):
 
 
 def _fill(struct, options):
-    """Sets members by name; TypeError for one that is not there."""
+    """Sets members by name, those of what is trained among them; TypeError for one that is not there."""
     kinds = dict(struct._fields_)
+    tuning = dict(_c.ah_tuning._fields_) if "tuning" in kinds else {}
+    _set(struct.tuning if tuning else None, tuning, {name: options[name] for name in options if name in tuning})
+    _set(struct, kinds, {name: options[name] for name in options if name not in tuning})
+
+
+def _set(struct, kinds, options):
     for name, value in options.items():
         if name not in kinds or issubclass(kinds[name], (ctypes.Structure, ctypes._CFuncPtr)):
             raise TypeError("found option %r, expected one of %s" % (name, ", ".join(sorted(kinds))))
@@ -155,8 +161,8 @@ def _data(data):
 
 class Trainer:
     """ah_trainer_open(): every member of struct ah_train_options is an option by its name (steps=200, lr=3e-4,
-    out_dir="out", resume_dir="out", ...); on_note(line). `data` may be a list of files, or a dictionary of files and
-    their weights. An iterator over steps, each struct ah_step as a dictionary.
+    out_dir="out", resume_dir="out", ...), and so is every member of struct ah_tuning (lora_rank=16); on_note(line).
+    `data` may be a list of files, or a dictionary of files and their weights. An iterator over steps, each struct ah_step as a dictionary.
     With own_batches=True there are no data, and step_on() or begin() and wait() take batches: ids and targets [batch,
     seq] as nested lists, arrays or tensors of integers, with positions where sequences are packed. To be closed, as
     `with` does."""

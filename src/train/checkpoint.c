@@ -163,6 +163,7 @@ static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
     if (ah__json_has(json, "base")) {
         const char *base;
         AH_TRY(ah__json_string(&base, json, "base"));
+        AH_TRY(ah__json_hash(&out->base_signature, json, "base_signature"));
         AH_TRY(ah__strdup(&out->base, base));
     }
     return ah__strdup(&out->data_path, data_path);

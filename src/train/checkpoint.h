@@ -22,14 +22,15 @@
 #include "train/settings.h"
 
 struct ah_checkpoint {
-    char *folder;      /* absolute, of this step; null: no checkpoint */
-    char *run_folder;  /* the folder that holds it */
-    char *passed_over; /* why it is not a newer one; null: it is the newest */
-    char *data_path;   /* as ah__mixture_text gives it */
-    int64_t format;    /* of its files; what is saved has the newest */
-    char *base;        /* absolute: where the weights are that adapters adapt; null: no adapters */
-    int64_t step;      /* steps done; the next batch of the data is batch number `step` */
-    double loss;       /* of that step */
+    char *folder;            /* absolute, of this step; null: no checkpoint */
+    char *run_folder;        /* the folder that holds it */
+    char *passed_over;       /* why it is not a newer one; null: it is the newest */
+    char *data_path;         /* as ah__mixture_text gives it */
+    int64_t format;          /* of its files; what is saved has the newest */
+    char *base;              /* absolute: where the weights are that adapters adapt; null: no adapters */
+    uint64_t base_signature; /* of these: ah__weights_signature */
+    int64_t step;            /* steps done; the next batch of the data is batch number `step` */
+    double loss;             /* of that step */
     int64_t data_tokens;
     uint64_t data_signature;
     struct ah_mixture_mark *sources; /* of data that are several */

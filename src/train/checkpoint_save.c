@@ -265,8 +265,10 @@ static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
     AH_TRY(ah__settings_save(tree, &state->settings));
     AH_TRY(ah__json_add_int(tree, "data_batch", state->step));
     AH_TRY(ah__json_add_string(tree, "data_path", state->data_path));
-    if (state->base)
+    if (state->base) {
         AH_TRY(ah__json_add_string(tree, "base", state->base));
+        AH_TRY(ah__json_add_hash(tree, "base_signature", state->base_signature));
+    }
     AH_TRY(ah__json_add_int(tree, "data_tokens", state->data_tokens));
     AH_TRY(ah__json_add_string(tree, "arithmetic", state->arithmetic));
     AH_TRY(ah__checkpoint_sources_save(tree, state));

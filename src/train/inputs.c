@@ -69,12 +69,18 @@ static int find_base(struct ah_training *training)
     const char *base = training->options->model_path ? training->options->model_path : training->resumed.base;
     if (!training->resumed.settings.tuning.lora_rank)
         return AH_OK;
+    uint64_t signature;
     AH_TRY(base ? ah__weights_find(&training->weights, base) : AH_OK);
-    return training->weights ? AH_OK
-                             : ah__fail(AH_EINPUT,
-                                        "%s: found no weights, expected those that the adapters of %s were trained "
-                                        "on; --model FOLDER (model_path) says where they are",
-                                        base ? base : "model", training->resumed.folder);
+    if (!training->weights)
+        return ah__fail(AH_EINPUT,
+                        "%s: found no weights, expected those that the adapters of %s were trained on; --model FOLDER "
+                        "(model_path) says where they are",
+                        base ? base : "model", training->resumed.folder);
+    AH_TRY(ah__weights_signature(&signature, training->weights));
+    if (signature != training->resumed.base_signature)
+        return ah__fail(AH_ESTALE, "%s: found other weights than those that the adapters of %s were trained on",
+                        training->weights, training->resumed.folder);
+    return AH_OK;
 }
 
 /* Adapters change what a model can already do. */

@@ -123,6 +123,7 @@ static int fill_base(struct ah_checkpoint *state, const struct ah_training *trai
     const char *path = training->options->model_path;
     if (!training->settings.tuning.lora_rank)
         return AH_OK;
+    AH_TRY(ah__weights_signature(&state->base_signature, training->weights));
     return path ? ah__path_real(&state->base, path) : ah__strdup(&state->base, training->resumed.base);
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "io/adapter_config.h"
 #include "io/gguf.h"
 #include "io/shards.h"
@@ -277,6 +278,27 @@ static void describe_left_out(char note[AH_WEIGHTS_NOTE_SIZE], const struct sour
     if (buffers[0] || head[0])
         snprintf(note, AH_WEIGHTS_NOTE_SIZE, "left out of the weights: %s%s%s", buffers,
                  buffers[0] && head[0] ? "; " : "", head);
+}
+
+/* Of a tensor its name and shape, and so many bytes at either end: to read all would take as long as loading. */
+static uint64_t tensor_hash(const struct ah_weight_tensor *tensor, uint64_t hash)
+{
+    const size_t most = 4096;
+    size_t length = tensor->bytes < most ? tensor->bytes : most;
+    hash = ah__hash_int(tensor->bytes, ah__hash_text(tensor->type_name, ah__hash_text(tensor->name, hash)));
+    hash = ah__hash(tensor->dim, (size_t)tensor->rank * sizeof *tensor->dim, hash);
+    return ah__hash(tensor->data + tensor->bytes - length, length, ah__hash(tensor->data, length, hash));
+}
+
+int ah__weights_signature(uint64_t *out, const char *path)
+{
+    struct ah_weight_tensors tensors = {.count = 0};
+    int status = ah__weight_tensors_open(&tensors, path);
+    *out = 0;
+    for (size_t i = 0; status == AH_OK && i < tensors.count; i++)
+        *out = tensor_hash(&tensors.tensors[i], *out);
+    ah__weight_tensors_close(&tensors);
+    return status;
 }
 
 int ah__weights_load_adapter(const char *folder, const struct ah_partition *partition, struct ah_run *run)

@@ -25,4 +25,7 @@ int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], const char *path, const st
 /* The same of adapters, from FOLDER/adapter_model.safetensors, as PEFT names them. */
 int ah__weights_load_adapter(const char *folder, const struct ah_partition *partition, struct ah_run *run);
 
+/* Tells other weights apart, by names, shapes and bytes at both ends of each tensor. Fails as loading does. */
+int ah__weights_signature(uint64_t *out, const char *path);
+
 #endif

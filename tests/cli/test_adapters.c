@@ -78,6 +78,27 @@ static void a_resumed_training_of_adapters_is_the_same(void **state)
     }
 }
 
+/* The model's own weights are no part of a checkpoint, which knows them again. */
+static void weights_that_were_adapted_are_known_again(void **state)
+{
+    (void)state;
+    const char *model = base();
+    char options[400];
+    snprintf(options, sizeof options, "--model %s --lora-rank 2 --steps 1", model);
+    train("lora", options);
+    assert_ran(0);
+    run("train --resume %s/lora --steps 2 --quiet", where);
+    assert_ran(0);
+    run("train --model %s/config.json --data %s/../README.md --device cpu --batch 2 --seq 16 --steps 1 --val-batches 0 "
+        "--seed 7 --quiet --out %s/other",
+        where, ah_test_source(), where);
+    assert_ran(0);
+    run("train --resume %s/lora --model %s/other --steps 3 --quiet", where, where);
+    assert_refused("other/model.safetensors: found other weights than those that the adapters of");
+    run("train --resume %s/lora --model %s/config.json --steps 3 --quiet", where, where);
+    assert_refused("config.json: found no weights, expected those that the adapters of");
+}
+
 /* The loss of an adapter beside its model, of a folder that names both, and of both merged. */
 static void an_adapter_merged_predicts_the_same(void **state)
 {
@@ -182,6 +203,7 @@ static void frozen_weights_need_little(void **state)
 }
 
 AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is_the_same),
+              cmocka_unit_test(weights_that_were_adapted_are_known_again),
               cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
               cmocka_unit_test(configurations_of_adapters_are_read_or_refused),
               cmocka_unit_test(frozen_weights_need_little))

@@ -1,0 +1,207 @@
+/* Work as it is bound: the numbers by which states are rounded, and that a profile moves what a run does. */
+#include <stdlib.h>
+
+#include "profile/workload.h"
+#include "run/exact.h"
+#include "run/internal.h"
+
+enum { RANKS = 3, CHUNKS = 2, ROOM = 1 << 20 };
+
+/* ---- the numbers of elements ------------------------------------------------------------------------------------- */
+
+static void addresses_fill(struct ah_addresses *at, char *room)
+{
+    *at = (struct ah_addresses){.param = room,
+                                .grad = room,
+                                .update_grad = room,
+                                .update_half = room,
+                                .spare_half = room,
+                                .host_results = room,
+                                .results = room,
+                                .stage_grad = room};
+    for (int i = 0; i < 3; i++)
+        at->states[i] = at->spare_states[i] = at->stage[i] = room;
+}
+
+static const struct ah_task *update_of(const struct ah_work *work)
+{
+    for (int i = 0; i < work->tasks; i++)
+        if (work->task[i].type == AH_TASK_ADAM)
+            return &work->task[i];
+    fail_msg("an update without AH_TASK_ADAM");
+    return NULL;
+}
+
+/* Every element of a group is updated once, by one rank in one chunk, under the number that it has in the group. */
+static void numbers_are_of_the_group(const struct ah_partition *partition, enum ah_item_kind kind, int group,
+                                     char *room)
+{
+    int64_t next = 0, decayed = 0;
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int chunk = 0; chunk < CHUNKS; chunk++) {
+            struct ah_item item = {
+                .kind = kind, .partition = group, .chunk = chunk, .chunks = CHUNKS, .shadow_set = -1};
+            struct ah_binding binding = {
+                .partition = partition, .class = ah__class_of(group, partition->layers), .group = group, .rank = rank};
+            struct ah_addresses at;
+            struct ah_work work = {.tasks = 0};
+            addresses_fill(&at, room);
+            assert_ok(ah__bind(&work, &item, &binding, &at));
+            const struct ah_task *task = update_of(&work);
+            if (task->as.adam.count)
+                assert_int_equal(task->as.adam.first, next);
+            assert_int_equal(task->as.adam.count % AH_PARAM_ALIGN, 0);
+            next += task->as.adam.count;
+            decayed += task->as.adam.decayed;
+        }
+    assert_int_equal(next, partition->groups[group].count);
+    assert_int_equal(decayed, partition->groups[group].decayed);
+}
+
+static void numbers_do_not_depend_on_ranks(void **state)
+{
+    (void)state;
+    static const enum ah_item_kind kinds[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_SPECULATIVE,
+                                              AH_ITEM_UPDATE_STAGED};
+    struct tiny tiny;
+    char *room = calloc(1, ROOM);
+    assert_non_null(room);
+    tiny_init_in(&tiny, AH_BF16, tiny_untied, 1, 1, 1);
+    struct ah_step_options step = {.clips = true, .world_size = RANKS, .moments = AH_BF16};
+    ah_partition_free(tiny.partition);
+    assert_ok(ah_partition_new(&tiny.partition, tiny.graph, &step));
+    for (size_t i = 0; i < AH_LENGTH(kinds); i++)
+        for (int group = 0; group < tiny.partition->group_count; group++)
+            numbers_are_of_the_group(tiny.partition, kinds[i], group, room);
+    tiny_fini(&tiny);
+    free(room);
+}
+
+/* ---- a profile and a run ----------------------------------------------------------------------------------------- */
+
+/* What some work does, in bytes or elements. */
+struct amounts {
+    int64_t tasks, copied, cast, updated, copies_made, grad, master, moments;
+};
+
+static struct amounts amounts_of(const struct ah_work *work)
+{
+    struct amounts sum = {.tasks = work->tasks};
+    for (int i = 0; i < work->tasks; i++) {
+        const struct ah_task *task = &work->task[i];
+        if (task->type == AH_TASK_COPY)
+            sum.copied += task->as.copy.bytes;
+        if (task->type == AH_TASK_CAST)
+            sum.cast += task->as.cast.count * ah__dtype_bytes(task->as.cast.from_dtype);
+        if (task->type != AH_TASK_ADAM)
+            continue;
+        sum.updated += task->as.adam.count;
+        sum.copies_made += task->as.adam.half ? task->as.adam.count : 0;
+        sum.grad = task->as.adam.grad_dtype;
+        sum.master = task->as.adam.master_dtype;
+        sum.moments = task->as.adam.moment_dtype;
+    }
+    return sum;
+}
+
+static struct amounts in_run(struct ah_run *run, struct ah_item item)
+{
+    struct ah_binding binding = {.partition = run->partition,
+                                 .programs = &run->programs,
+                                 .class = ah__class_of(item.partition, run->partition->layers),
+                                 .group = item.partition};
+    struct ah_addresses at;
+    struct ah_work work = {.tasks = 0};
+    ah__run_addresses(&at, run, &item);
+    assert_ok(ah__bind(&work, &item, &binding, &at));
+    return amounts_of(&work);
+}
+
+static struct amounts in_profile(const struct ah_workload *workload, struct ah_item item)
+{
+    struct ah_work work;
+    if (item.partition > 1)
+        item.partition = workload->places - 1;
+    assert_ok(ah__workload_work(&work, workload, &item));
+    return amounts_of(&work);
+}
+
+static void check_items(struct ah_run *run, const struct ah_workload *workload, const enum ah_item_kind *kinds,
+                        size_t count, bool blocks_alone)
+{
+    int head = run->partition->layers + 1;
+    const int groups[] = {1, 0, head};
+    for (size_t i = 0; i < count; i++)
+        for (int g = 0; g < (blocks_alone ? 1 : 3); g++) {
+            struct ah_item item = {.kind = kinds[i],
+                                   .partition = groups[g],
+                                   .param_buffer = 0,
+                                   .grad_buffer = 0,
+                                   .shadow_set = kinds[i] == AH_ITEM_UPDATE_SPECULATIVE ? 1 : -1};
+            struct amounts of_run = in_run(run, item), of_profile = in_profile(workload, item);
+            if (memcmp(&of_run, &of_profile, sizeof of_run) != 0)
+                fail_msg("%s of group %d: a run has %lld tasks, %lld B copied, %lld B cast, %lld updated, %lld copied "
+                         "along; a profile %lld, %lld, %lld, %lld, %lld",
+                         ah__item_names[kinds[i]], groups[g], (long long)of_run.tasks, (long long)of_run.copied,
+                         (long long)of_run.cast, (long long)of_run.updated, (long long)of_run.copies_made,
+                         (long long)of_profile.tasks, (long long)of_profile.copied, (long long)of_profile.cast,
+                         (long long)of_profile.updated, (long long)of_profile.copies_made);
+        }
+}
+
+static void check_plan(struct tiny *tiny, struct ah_plan plan, const struct ah_workload *workload,
+                       const enum ah_item_kind *kinds, size_t count, bool blocks_alone)
+{
+    struct ah_dev *dev;
+    struct ah_run *run;
+    assert_ok(ah__dev_cpu_open(&dev, &(struct ah_dev_options){.threads = 1}));
+    assert_ok(ah__workspace_bytes(&plan.workspace_bytes, tiny->partition, dev));
+    assert_ok(ah__run_new(&run, tiny->partition, &plan, dev, tiny->clip));
+    check_items(run, workload, kinds, count, blocks_alone);
+    ah__run_free(run);
+    ah_dev_close(dev);
+}
+
+static void check_types(enum ah_dtype compute, enum ah_dtype master, enum ah_dtype moments)
+{
+    static const enum ah_item_kind device[] = {AH_ITEM_UPDATE_DEVICE},
+                                   host[] = {AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, AH_ITEM_OFFLOAD},
+                                   blocks[] = {AH_ITEM_UPDATE_SPECULATIVE, AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STAGED},
+                                   cast[] = {AH_ITEM_CAST};
+    struct tiny tiny;
+    struct ah_dev *dev;
+    struct ah_workload workload = {.dev = NULL};
+    tiny_init_in(&tiny, compute, tiny_untied, 1.4, 2, 1);
+    tiny_states(&tiny, master, moments);
+    assert_ok(ah__dev_cpu_open(&dev, &(struct ah_dev_options){.threads = 1}));
+    assert_ok(ah__workload_init(&workload, tiny.partition, dev));
+    struct ah_plan plan = exact_resident(&tiny);
+    check_plan(&tiny, plan, &workload, device, AH_LENGTH(device), false);
+    if (compute != master)
+        check_plan(&tiny, plan, &workload, cast, AH_LENGTH(cast), true);
+    plan.switches.offload_optimizer = TINY_LAYERS;
+    plan.switches.embedding_on_host = plan.switches.head_on_host = 1;
+    plan.switches.shadows = 1;
+    plan.switches.staged = 1;
+    snprintf(plan.policy, sizeof plan.policy, "autohete");
+    check_plan(&tiny, plan, &workload, host, AH_LENGTH(host), false);
+    check_plan(&tiny, plan, &workload, blocks, AH_LENGTH(blocks), true);
+    ah__workload_fini(&workload);
+    ah_dev_close(dev);
+    tiny_fini(&tiny);
+}
+
+/* Or the planner counts with bytes that no training moves. */
+static void a_profile_does_what_a_run_does(void **state)
+{
+    (void)state;
+    check_types(AH_F32, AH_F32, AH_F32);
+    check_types(AH_F32, AH_F32, AH_U8);
+    check_types(AH_BF16, AH_F32, AH_F32);
+    check_types(AH_BF16, AH_F32, AH_U8);
+    check_types(AH_BF16, AH_BF16, AH_BF16);
+    check_types(AH_BF16, AH_BF16, AH_U8);
+}
+
+AH_TEST_SUITE("run/bound", cmocka_unit_test(numbers_do_not_depend_on_ranks),
+              cmocka_unit_test(a_profile_does_what_a_run_does))

@@ -461,16 +461,21 @@ static void optimizer_print(struct measured *b)
     short_moments.as.adam.moment_dtype = AH_BF16;
     short_states.as.adam.moment_dtype = short_states.as.adam.master_dtype = AH_BF16;
     short_states.as.adam.half = NULL;
+    struct ah_task coded_moments = half, coded_states = short_states;
+    coded_moments.as.adam.moment_dtype = coded_states.as.adam.moment_dtype = AH_U8;
+    const double codes = 2.0 * AH_CODE8_BYTES / AH_CODE8_GROUP;
     struct ah_task cast = {.as.cast = {.to = memory + 2 * (int64_t)HOST_COUNT, .from = memory, .to_dtype = AH_BF16}};
     struct host_row rows[] = {{"adam", ah__host_adam, adam, {16, 12}},
                               {"adam bf16 -> bf16", ah__host_adam, half, {14, 14}},
                               {"adam, moments bf16", ah__host_adam, short_moments, {10, 10}},
                               {"adam, all bf16", ah__host_adam, short_states, {8, 6}},
+                              {"adam, moments int8", ah__host_adam, coded_moments, {6 + codes, 6 + codes}},
+                              {"adam, bf16 and int8", ah__host_adam, coded_states, {4 + codes, 2 + codes}},
                               {"sqnorm", ah__host_sqnorm, squares, {4, 0}},
                               {"sqnorm bf16", ah__host_sqnorm, short_squares, {2, 0}},
                               {"cast to bf16", ah__host_cast, cast, {4, 2}}};
-    const int64_t counts[AH_LENGTH(rows)] = {HOST_COUNT,   HOST_COUNT,   HOST_COUNT,    HOST_COUNT,
-                                             SCALE_FLOATS, SCALE_FLOATS, 2 * HOST_COUNT};
+    const int64_t counts[AH_LENGTH(rows)] = {HOST_COUNT, HOST_COUNT,   HOST_COUNT,   HOST_COUNT,    HOST_COUNT,
+                                             HOST_COUNT, SCALE_FLOATS, SCALE_FLOATS, 2 * HOST_COUNT};
     for (size_t i = 0; i < AH_LENGTH(rows); i++)
         host_row_print(b, &rows[i], counts[i]);
 }

@@ -96,6 +96,8 @@ static const struct ah_arg options[] = {
      "folder for checkpoints, metrics and timelines (default: nothing is saved)", 0, 0, false},
     {"resume", AH_ARG_TEXT, AT_OPTION(resume_dir), "DIR", NULL,
      "continue from a checkpoint; options that are not given are as they were", 0, 0, false},
+    {"convert-states", AH_ARG_FLAG, AT_OPTION(convert_states), NULL, NULL,
+     "with --resume: the checkpoint's states may become another --master or other --moments", 0, 0, false},
     {"like", AH_ARG_TEXT, AT_OPTION(like_dir), "DIR", NULL,
      "new training; options that are not given are as that one's were", 0, 0, false},
     {"save-every", AH_ARG_TEXT, AT(save_every), "N", NULL,

@@ -246,6 +246,13 @@ static int open_earlier(struct ah_training *training)
     return options->resume_dir ? open_resumed(training) : AH_OK;
 }
 
+static void note_converted(struct ah_training *training, const char *what, enum ah_dtype from, enum ah_dtype to)
+{
+    if (training->resumed.folder && from != to)
+        ah__training_note(training, "%s of the checkpoint are %s and become %s", what, ah__dtype_word(from),
+                          ah__dtype_word(to));
+}
+
 int ah__training_open_inputs(struct ah_training *training)
 {
     AH_TRY(check_policy(training->options->policy));
@@ -254,6 +261,8 @@ int ah__training_open_inputs(struct ah_training *training)
     AH_TRY(open_model(training));
     AH_TRY(find_weights(training));
     AH_TRY(resolve_settings(training));
+    note_converted(training, "masters", training->resumed.settings.master, training->settings.master);
+    note_converted(training, "moments", training->resumed.settings.moments, training->settings.moments);
     AH_TRY(check_adapted(training));
     AH_TRY(resolve_ranks(training));
     AH_TRY(ah__training_open_data(training));

@@ -228,12 +228,12 @@ static int resolve_tuning(struct ah_settings *out, const struct ah_train_options
     return ah__tuning_resolve(&out->tuning, &options->tuning, saved ? &saved->tuning : NULL, resumed);
 }
 
-static int check_kept(const char *option, enum ah_dtype found, enum ah_dtype saved)
+static int check_kept(const char *option, enum ah_dtype found, enum ah_dtype saved, bool converts)
 {
-    if (found == saved)
+    if (found == saved || converts)
         return AH_OK;
-    return ah__fail(AH_ESTALE, "%s: found %s, expected %s as in the checkpoint", option, ah__dtype_word(found),
-                    ah__dtype_word(saved));
+    return ah__fail(AH_ESTALE, "%s: found %s, expected %s as in the checkpoint, or convert_states", option,
+                    ah__dtype_word(found), ah__dtype_word(saved));
 }
 
 static int resolve_states(struct ah_settings *out, const struct ah_train_options *options,
@@ -244,8 +244,8 @@ static int resolve_states(struct ah_settings *out, const struct ah_train_options
     AH_TRY(ah__states_parse(&out->master, &out->moments, out->dtype, options->master, options->moments));
     if (!resumed)
         return AH_OK;
-    AH_TRY(check_kept("master", out->master, saved->master));
-    return check_kept("moments", out->moments, saved->moments);
+    AH_TRY(check_kept("master", out->master, saved->master, options->convert_states));
+    return check_kept("moments", out->moments, saved->moments, options->convert_states);
 }
 
 /* Whoever asks for one kind of interval does not want the other one's default. */

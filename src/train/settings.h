@@ -13,7 +13,7 @@ struct ah_settings {
     bool pack;                     /* sequences hold several documents or examples */
     enum ah_dtype dtype;           /* of parameters as they are used, activations and gradients */
     enum ah_dtype save_dtype;      /* of model.safetensors */
-    enum ah_dtype master, moments; /* what is kept of parameters and of Adam's moments; in files they are fp32 */
+    enum ah_dtype master, moments; /* what is kept of parameters and of Adam's moments */
     struct ah_tuning_settings tuning;
     int logs;            /* AH_LOG_ bits: what is written beside the JSON lines */
     int64_t micro_batch; /* divides batch; AH_MICRO_BATCH_AUTO in a new training until one is chosen */
@@ -32,8 +32,8 @@ struct ah_settings {
 };
 
 /* Options where they are set, else `saved` (null: nothing is), else the library's defaults. A training that is
- * `resumed` keeps its batch, micro_batch, seq, dtype, master, moments and seed: AH_ESTALE when the options say
- * otherwise. AH_EINPUT names an option out of range. */
+ * `resumed` keeps its batch, micro_batch, seq, dtype, master, moments (but for convert_states) and seed: AH_ESTALE when
+ * the options say otherwise. AH_EINPUT names an option out of range. */
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
                          const struct ah_settings *saved, bool resumed, int64_t max_seq);
 

@@ -77,6 +77,62 @@ static void resumes_from_the_masters(void **state)
     }
 }
 
+static void note_of_types(const char *line, void *context)
+{
+    if (strstr(line, "moments of the checkpoint are "))
+        snprintf(context, PATH_SIZE, "%s", line);
+}
+
+/* Refused unless asked for; said; and the checkpoint then has the other types. What has been widened is narrowed to the
+ * same again. */
+static void states_are_converted_when_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *moments;
+        enum ah_dtype dtype;
+        int tensors;
+    } turns[] = {{"int8", AH_U8, 5}, {"bf16", AH_BF16, 3}, {"fp32", AH_F32, 3}};
+    struct place place;
+    struct ah_train_result result;
+    struct ah_safetensors *optimizer, *model;
+    char out[PATH_SIZE], path[PATH_SIZE];
+    place_init(&place);
+    struct ah_train_options options = bf16_options(&place);
+    options.out_dir = out_of(out, &place, "turns");
+    options.steps = 2;
+    options.lr_steps = 20;
+    assert_ok(ah_train(&result, &options));
+    for (int i = 0; i < (int)AH_LENGTH(turns); i++) {
+        char note[PATH_SIZE] = "";
+        struct ah_train_options resume = resume_of(&place);
+        resume.resume_dir = out;
+        resume.profile_path = NULL;
+        resume.steps = 4 + i;
+        resume.moments = turns[i].moments;
+        assert_fails(ah_train(&result, &resume), AH_ESTALE, "as in the checkpoint, or convert_states");
+        resume.convert_states = true;
+        resume.on_note = note_of_types;
+        resume.context = note;
+        assert_ok(ah_train(&result, &resume));
+        assert_non_null(strstr(note, turns[i].moments));
+        assert_int_equal(result.steps_done, 4 + i);
+        strncat(out_of(path, &place, "turns"), "/checkpoint/optimizer.safetensors", 40);
+        assert_ok(ah__safetensors_open(&optimizer, path));
+        strncat(out_of(path, &place, "turns"), "/checkpoint/model.safetensors", 40);
+        assert_ok(ah__safetensors_open(&model, path));
+        size_t params = ah__safetensors_count(model);
+        assert_int_equal(ah__safetensors_count(optimizer), (size_t)turns[i].tensors * params);
+        for (size_t k = 0; k < ah__safetensors_count(optimizer); k++) {
+            const struct ah_safetensors_tensor *tensor = ah__safetensors_at(optimizer, k);
+            bool moment = strstr(tensor->name, ".exp_avg") && !strstr(tensor->name, ".scale");
+            assert_int_equal(tensor->dtype, moment ? turns[i].dtype : AH_F32);
+        }
+        ah__safetensors_close(optimizer);
+        ah__safetensors_close(model);
+    }
+}
+
 /* The same masters in both files, rounded in one. */
 static void saves_rounded_or_whole(void **state)
 {
@@ -158,5 +214,6 @@ static void what_changes_bits_is_kept_or_told(void **state)
     assert_int_equal(notes, 1);
 }
 
-AH_TEST_SUITE("train/bf16", cmocka_unit_test(resumes_from_the_masters), cmocka_unit_test(saves_rounded_or_whole),
+AH_TEST_SUITE("train/bf16", cmocka_unit_test(resumes_from_the_masters),
+              cmocka_unit_test(states_are_converted_when_asked), cmocka_unit_test(saves_rounded_or_whole),
               cmocka_unit_test(what_changes_bits_is_kept_or_told))

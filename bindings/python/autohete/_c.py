@@ -563,6 +563,7 @@ class ah_train_options(Structure):
         ("strict", c_bool),
         ("tuning", ah_tuning),
         ("adapter_dir", c_char_p),
+        ("convert_states", c_bool),
     ]
 
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "train/pictures.h"
+#include "train/weights.h"
 
 /* ---- the files beside the checkpoints ---------------------------------------------------------------------------- */
 

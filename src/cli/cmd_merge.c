@@ -13,7 +13,8 @@ static const struct ah_arg options[] = {
      "folder of a training of adapters, or with --adapter the model's: a folder or a GGUF file", 0, 0, true},
     AH_ARG_ADAPTER(AT(adapter)),
     {"out", AH_ARG_TEXT, AT(out), "DIR", NULL, "folder to make", 0, 0, true},
-    AH_ARG_DTYPE(AT(dtype), "type of the weights: bf16 or fp32 (default: as the model's are)"),
+    AH_ARG_DTYPE(AT(dtype),
+                 "type of the weights: bf16 or fp32 (default: fp32 where a matrix of the model is F32 or F16)"),
 };
 
 static int run(const void *given)

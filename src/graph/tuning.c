@@ -92,7 +92,12 @@ int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning)
     double rank = tuning->lora_rank, alpha = tuning->lora_alpha > 0 ? tuning->lora_alpha : rank;
     graph->lora_scale = (float)(alpha / (tuning->lora_rslora ? sqrt(rank) : rank));
     const char *targets = tuning->lora_targets ? tuning->lora_targets : AH_LORA_ALL;
-    return strcmp(targets, AH_LORA_ALL) == 0 ? AH_OK : names_take(&graph->lora_targets, graph, targets);
+    if (strcmp(targets, AH_LORA_ALL) == 0)
+        return AH_OK;
+    AH_TRY(names_take(&graph->lora_targets, graph, targets));
+    return graph->lora_targets.count
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "lora_targets: found '%.40s', expected names of linear layers", targets);
 }
 
 bool ah__graph_freezes(struct ah_graph *graph, const char *name)

@@ -47,7 +47,7 @@ static int tokens_open(struct evaluator *eval, int64_t seq)
     int64_t vocab = ah_model_get(eval->model.model)->vocab_size;
     ah__tokens_close(eval->tokens);
     eval->tokens = NULL;
-    struct ah_corpus_chat chat = {ah__inference_folder(&eval->model, eval->options->model_dir),
+    struct ah_corpus_chat chat = {ah__inference_template(&eval->model, eval->options->model_dir),
                                   eval->options->chat_template, AH_TRAIN_ON_ASSISTANT};
     AH_TRY(ah__train_on_parse(&chat.train_on, eval->options->train_on));
     const struct ah_tokens_options options = {.seq = seq, .chat = &chat};

@@ -30,6 +30,17 @@ static int find_adapter(char **out, const char *path)
     return status == AH_EINPUT ? ah__strdup(out, path) : status;
 }
 
+/* A file of the adapter's folder. */
+static bool adapter_has(const struct ah_inference *inference, const char *name)
+{
+    char *path;
+    if (ah__sprintf(&path, "%s/%s", inference->adapter, name) != AH_OK)
+        return false;
+    bool exists = ah__path_exists(path);
+    ah__free(path);
+    return exists;
+}
+
 /* The model that an adapter says it is of. PEFT may have a name on a hub there. */
 static int find_base(struct ah_inference *inference, const char *named)
 {
@@ -47,7 +58,11 @@ static int find_base(struct ah_inference *inference, const char *named)
 
 static int read_adapter(struct ah_inference *inference, bool names_base)
 {
+    static const char *const files[] = {AH_ADAPTER_FILE, AH_ADAPTER_CONFIG, NULL};
     struct ah_adapter_config config;
+    if (adapter_has(inference, "checksums.json")) /* of a training here */
+        AH_TRY(ah__folder_verify(inference->adapter, files));
+    inference->own_template = adapter_has(inference, "chat_template.jinja");
     AH_TRY(ah__adapter_config_load(&config, inference->adapter));
     inference->tuning =
         (struct ah_tuning_settings){.lora_rank = config.rank, .lora_alpha = config.alpha, .lora_rslora = config.rslora};
@@ -67,7 +82,10 @@ static int find_model(struct ah_inference *inference, const char *path)
     ah__free(config);
     if (plain)
         return find_weights(inference, path);
-    return ah__checkpoint_open(&inference->checkpoint, path, false);
+    AH_TRY(ah__checkpoint_open(&inference->checkpoint, path, false));
+    if (inference->checkpoint.settings.tuning.lora_rank)
+        return ah__fail(AH_EINPUT, "%s: found an adapter, expected the model that it is of", path);
+    return AH_OK;
 }
 
 static int find(struct ah_inference *inference, const char *path, const char *adapter)
@@ -90,6 +108,11 @@ static int find(struct ah_inference *inference, const char *path, const char *ad
 const char *ah__inference_folder(const struct ah_inference *inference, const char *path)
 {
     return inference->checkpoint.folder ? inference->checkpoint.folder : inference->base ? inference->base : path;
+}
+
+const char *ah__inference_template(const struct ah_inference *inference, const char *path)
+{
+    return inference->own_template ? inference->adapter : ah__inference_folder(inference, path);
 }
 
 int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter)
@@ -188,7 +211,7 @@ bool ah__inference_ends(const struct ah_inference *inference, int32_t token)
 int ah__inference_chat(const struct ah_chat **out, const struct ah_inference *inference,
                        const struct ah_generate_options *options)
 {
-    const char *folder = ah__inference_folder(inference, options->model_dir);
+    const char *folder = ah__inference_template(inference, options->model_dir);
     AH_TRY(ah__model_chat_open(out, folder, options->chat_template));
     if (*out)
         return AH_OK;

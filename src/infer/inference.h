@@ -11,6 +11,7 @@ struct ah_inference {
     struct ah_checkpoint checkpoint;  /* its folder is null where the weights are no checkpoint's */
     char *weights;                    /* then, and where adapters are of a checkpoint: their file */
     char *adapter, *base;             /* folders of an adapter, and of the model that names; null: none, or given */
+    bool own_template;                /* the adapter has a chat template */
     struct ah_tuning_settings tuning; /* that the adapter is of */
     struct ah_model *model;
     const struct ah_tokenizer *tokenizer;
@@ -29,6 +30,8 @@ struct ah_inference {
 int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter);
 /* The folder with config.json. */
 const char *ah__inference_folder(const struct ah_inference *inference, const char *path);
+/* The folder whose chat template counts: an adapter's, if it has one. */
+const char *ah__inference_template(const struct ah_inference *inference, const char *path);
 /* Opens the device (null: "auto") and loads the parameters, for ids [batch, seq]; with room for their logits or not. */
 int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
                         int threads);

@@ -67,17 +67,60 @@ static int room_new(struct merge *merge)
     return ah__new(&merge->b, (size_t)adapter, sizeof *merge->b);
 }
 
+/* What bf16 would round is not rounded without being asked to. */
+static enum ah_dtype default_dtype(const struct ah_weight_tensors *base)
+{
+    for (size_t i = 0; i < base->count; i++) {
+        const char *type = base->tensors[i].type_name;
+        if (base->tensors[i].rank >= 2 && (strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0))
+            return AH_F32;
+    }
+    return AH_BF16;
+}
+
+static const struct ah_value *find(const struct ah_graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->value_count; i++)
+        if (graph->values[i].name && strcmp(graph->values[i].name, name) == 0)
+            return &graph->values[i];
+    return NULL;
+}
+
+/* Nothing of an adapter is left out. */
+static int check_surplus(const struct merge *merge)
+{
+    for (size_t i = 0; i < merge->adapter.count; i++) {
+        const struct ah_value *value = find(merge->graph, merge->adapter.tensors[i].name);
+        if (!value || !value->adapter)
+            return ah__fail(AH_EINPUT, "%s: found tensor '%.80s', expected those of adapters alone",
+                            merge->adapter.path, merge->adapter.tensors[i].name);
+    }
+    return AH_OK;
+}
+
+static int files_load(struct merge *merge)
+{
+    char *path;
+    AH_TRY(ah__model_files_load(&merge->files, merge->folder));
+    if (!merge->from.own_template)
+        return AH_OK;
+    AH_TRY(ah__sprintf(&path, "%s/chat_template.jinja", merge->from.adapter));
+    int status = ah__model_files_set(&merge->files, "chat_template.jinja", path);
+    ah__free(path);
+    return status;
+}
+
 static int merge_open(struct merge *merge, const char *path, const char *adapter, const char *dtype)
 {
     AH_TRY(tensors_open(merge, path, adapter));
     const struct ah_record_options options = {
         .batch = 1, .seq = 1, .compute = AH_F32, .tuning = ah__tuning_view(&merge->from.tuning)};
-    bool half = merge->base.count > 0 && strcmp(merge->base.tensors[0].type_name, "F32") != 0;
-    merge->dtype = half ? AH_BF16 : AH_F32;
+    merge->dtype = default_dtype(&merge->base);
     if (dtype)
         AH_TRY(ah_dtype_parse(&merge->dtype, dtype));
-    AH_TRY(ah__model_files_load(&merge->files, merge->folder));
+    AH_TRY(files_load(merge));
     AH_TRY(ah_model_record(&merge->graph, merge->from.model, &options));
+    AH_TRY(check_surplus(merge));
     return room_new(merge);
 }
 
@@ -94,14 +137,6 @@ static int read(float *to, const struct ah_weight_tensors *from, const char *nam
     if (!tensor)
         return ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", from->path, name);
     return ah__weight_tensor_read(to, from, tensor, shape);
-}
-
-static const struct ah_value *find(const struct ah_graph *graph, const char *name)
-{
-    for (size_t i = 0; i < graph->value_count; i++)
-        if (graph->values[i].name && strcmp(graph->values[i].name, name) == 0)
-            return &graph->values[i];
-    return NULL;
 }
 
 /* weight += scale B A: [O, I], or its transpose. */
@@ -234,7 +269,7 @@ static void merge_close(struct merge *merge)
     ah__inference_close(&merge->from);
 }
 
-int ah_merge(const char *out, const char *model, const char *adapter, const char *dtype)
+static int merge_to(const char *out, const char *model, const char *adapter, const char *dtype)
 {
     struct merge merge = {.graph = NULL};
     int status = check_new(out);
@@ -243,5 +278,16 @@ int ah_merge(const char *out, const char *model, const char *adapter, const char
     if (status == AH_OK)
         status = folder_write(&merge, out);
     merge_close(&merge);
+    return status;
+}
+
+int ah_merge(const char *out, const char *model, const char *adapter, const char *dtype)
+{
+    char *bare; /* without slashes at its end */
+    AH_TRY(ah__strdup(&bare, out));
+    for (size_t length = strlen(bare); length > 1 && bare[length - 1] == '/'; length--)
+        bare[length - 1] = 0;
+    int status = merge_to(bare, model, adapter, dtype);
+    ah__free(bare);
     return status;
 }

@@ -41,6 +41,7 @@ static int check_others(const struct ah_json *json)
                                        "target_parameters",
                                        "trainable_token_indices",
                                        "lora_bias",
+                                       "alora_invocation_tokens",
                                        "use_qalora"};
     for (size_t i = 0; i < AH_LENGTH(keys); i++) {
         const cJSON *value = cJSON_GetObjectItemCaseSensitive(json->node, keys[i]);
@@ -51,6 +52,20 @@ static int check_others(const struct ah_json *json)
         return ah__fail(AH_EINPUT, "%s: key '%s': found %.40s, expected nothing: it is not supported", json->path,
                         keys[i], found);
     }
+    return AH_OK;
+}
+
+/* Of these the model's own weights are others than before. */
+static int check_init(const struct ah_json *json)
+{
+    static const char *const words[] = {"pissa", "olora", "corda", "loftq"};
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(json->node, "init_lora_weights");
+    for (size_t i = 0; cJSON_IsString(value) && i < AH_LENGTH(words); i++)
+        if (strncmp(value->valuestring, words[i], strlen(words[i])) == 0)
+            return ah__fail(AH_EINPUT,
+                            "%s: key 'init_lora_weights': found \"%.40s\", under which the model's own weights are "
+                            "changed, too; expected an adapter that was saved for those as they are",
+                            json->path, value->valuestring);
     return AH_OK;
 }
 
@@ -90,6 +105,7 @@ static int read_all(struct ah_adapter_config *out, const struct ah_json *json)
     if (strcmp(text, "LORA") != 0)
         return ah__fail(AH_EINPUT, "%s: key 'peft_type': found \"%.40s\", expected \"LORA\"", json->path, text);
     AH_TRY(check_others(json));
+    AH_TRY(check_init(json));
     AH_TRY(ah__json_int(&rank, json, "r", 1, RANK_MOST));
     out->rank = (int)rank;
     AH_TRY(ah__json_double(&out->alpha, json, "lora_alpha", 1e-30, 1e30));
@@ -137,6 +153,8 @@ static int write_targets(cJSON *tree, const struct ah_adapter_config *config)
     cJSON *list = cJSON_AddArrayToObject(tree, "target_modules");
     for (char *name; (name = strsep(&rest, ","));) {
         name += strspn(name, " ");
+        for (size_t length = strlen(name); length && name[length - 1] == ' '; length--)
+            name[length - 1] = 0;
         if (*name && !cJSON_AddItemToArray(list, cJSON_CreateString(name)))
             return ah__fail(AH_ENOMEM, "out of host memory: " AH_ADAPTER_CONFIG);
     }

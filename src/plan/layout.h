@@ -30,7 +30,7 @@ struct ah_layout_group {
     int64_t state_bytes, moment_bytes; /* of p; of m or v: rounded up. ah__state_at says where each lies */
     int64_t host_frozen_offset;        /* on_host: what is fetched behind the trained elements; else -1 */
     int64_t host_grad_offset;          /* on_host: where the gradient lands; -1: in the set, or not on_host */
-    /* Unsharded blocks; embedding and head on the host, of several ranks or in half precision: their dedicated device
+    /* Unsharded blocks; where parameters are frozen, blocks on the device in half precision; embedding and head on the host, of several ranks or in half precision: their dedicated device
      * parameters; else -1. Where the plan says so (share_embedding_head) the same bytes for embedding and head. */
     int64_t param_offset;
     int64_t grad_offset;  /* embedding and head, and blocks where parameters are frozen: their dedicated device

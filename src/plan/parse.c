@@ -51,6 +51,9 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     if (plan->switches.share_embedding_head && !ah__policy_uses(predictor->policy, AH_SWITCH_share_embedding_head))
         return ah__fail(AH_EINPUT, "--plan: embedding_head=shared: found policy %s, expected autohete",
                         predictor->policy->name);
+    if (plan->switches.staged > 0 && predictor->partition->frozen)
+        return ah__fail(AH_EINPUT, "--plan: staged=%d: found frozen parameters, expected staged=0",
+                        plan->switches.staged);
     if (plan->switches.staged > 0 && predictor->costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] <= 0)
         return ah__fail(AH_EINPUT,
                         "--plan: staged=%d: found a profile without times of '%s', expected one of this "

@@ -21,11 +21,6 @@ static double params_of(const struct draft *draft)
     return (double)draft->profile->params[AH_CLASS_BLOCK];
 }
 
-static double trained_of(const struct draft *draft)
-{
-    return (double)draft->partition->groups[1].trained;
-}
-
 static double element_bytes(const struct draft *draft)
 {
     return (double)ah__dtype_bytes(draft->partition->compute);
@@ -41,13 +36,12 @@ static double adam_bytes_per_s(const struct draft *draft, enum ah_item_kind kind
 {
     bool copies = kind == AH_ITEM_UPDATE_HOST && ah__narrows(draft->partition);
     double states = 2 * ah__states_each(draft->partition);
-    return trained_of(draft) * (states + element_bytes(draft) * (copies ? 2 : 1)) / block_s(draft, kind);
+    return params_of(draft) * (states + element_bytes(draft) * (copies ? 2 : 1)) / block_s(draft, kind);
 }
 
 static double copy_bytes_per_s(const struct draft *draft, enum ah_item_kind kind)
 {
-    double params = kind == AH_ITEM_OFFLOAD ? trained_of(draft) : params_of(draft);
-    return params * element_bytes(draft) / block_s(draft, kind);
+    return params_of(draft) * element_bytes(draft) / block_s(draft, kind);
 }
 
 /* While the other direction runs, of a rate that was measured alone. */
@@ -80,7 +74,7 @@ static void figures_fill(double *figure, const struct draft *draft)
         {AH_FIGURE_CORES, draft->facts->cores},
         {AH_FIGURE_DRAM, adam_bytes_per_s(draft, AH_ITEM_UPDATE_HOST)},
         {AH_FIGURE_DRAM_EFFICIENCY, 1},
-        {AH_FIGURE_DEEPSPEED_ADAM, trained_of(draft) / block_s(draft, AH_ITEM_UPDATE_HOST)},
+        {AH_FIGURE_DEEPSPEED_ADAM, params_of(draft) / block_s(draft, AH_ITEM_UPDATE_HOST)},
         {AH_FIGURE_KERNEL, 0},
         {AH_FIGURE_LAUNCH, (double)costs->lanes.launch_ns[AH_LANE_COMPUTE]},
         {AH_FIGURE_NOTIFY, (double)costs->lanes.notify_ns},
@@ -193,6 +187,9 @@ int ah_profile_save_hardware(const struct ah_profile *profile, const struct ah_p
         return ah__fail(AH_EINPUT, "profile: found one of another model or step, expected the one given");
     if (profile->world_size > 1)
         return ah__fail(AH_EINPUT, "profile: found one of %d ranks, expected 1", profile->world_size);
+    if (partition->frozen)
+        return ah__fail(AH_EINPUT, "profile: found one with frozen parameters, whose updates are too small to tell "
+                                   "rates, expected one that trains all");
     AH_TRY(solve_rate(&draft));
     cJSON *tree = cJSON_CreateObject();
     int status = tree ? write_tree(tree, &draft) : ah__fail(AH_ENOMEM, "hardware: no memory for %s", path);

@@ -82,7 +82,7 @@ static char *params(const struct ah_run *run, int group, int param_buffer)
     return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset);
 }
 
-/* In the compute dtype, of the whole group; null: of a block without a buffer. */
+/* In the compute dtype, of all that is trained of the group; null: of a block without a place for it. */
 static char *gradient(const struct ah_run *run, int group, int grad_buffer)
 {
     int64_t own = run->layout->groups[group].grad_offset;

@@ -74,7 +74,7 @@ static int state_load(struct ah_run *run, const struct ah_entry *entry, const st
                       const void *state, float *room)
 {
     int64_t count = ah__shape_count(&partition->params[entry->param].shape);
-    if (entry->dtype == ah__state_dtype(partition, (int)entry->which))
+    if (entry->dtype == ah__kept_dtype(partition, entry->param, (int)entry->which))
         return ah__run_load_raw(run, entry->param, entry->which, state);
     if (entry->dtype == AH_F32)
         return ah__run_load(run, entry->param, entry->which, state);

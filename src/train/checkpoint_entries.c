@@ -53,10 +53,15 @@ static int compare_names(const void *left, const void *right)
     return strcmp(((const struct ah_entry *)left)->name, ((const struct ah_entry *)right)->name);
 }
 
-/* The model's file has the model's own parameters, or those of adapters; what is frozen has no state. */
-static bool has(enum ah_checkpoint_part which, const struct ah_param *param, bool adapters)
+/* The model's file has the model's own parameters, or those of adapters. What is frozen has no state, but what the
+ * model's file has rounded. */
+static bool has(enum ah_checkpoint_part part, const struct suffix *suffix, const struct ah_partition *partition,
+                const struct ah_param *param, bool adapters)
 {
-    return which == AH_PART_MODEL ? param->adapter == adapters : !param->frozen;
+    if (part == AH_PART_MODEL)
+        return param->adapter == adapters;
+    bool exact = suffix->which == AH_RUN_PARAM && partition->compute == AH_F32 && !adapters;
+    return !param->frozen || exact;
 }
 
 static int entry_init(struct ah_entry *out, const struct suffix *suffix, const struct ah_partition *partition,
@@ -76,8 +81,10 @@ int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const
     *out = (struct ah_entries){.count = 0};
     AH_TRY(ah__new(&out->entry, (size_t)partition->param_count * (size_t)each, sizeof *out->entry));
     for (int param = 0; param < partition->param_count; param++)
-        for (int i = 0; i < each && has(part, &partition->params[param], adapters); i++)
-            AH_TRY(entry_init(&out->entry[out->count++], &all[i], partition, param, adapters && part == AH_PART_MODEL));
+        for (int i = 0; i < each; i++)
+            if (has(part, &all[i], partition, &partition->params[param], adapters))
+                AH_TRY(entry_init(&out->entry[out->count++], &all[i], partition, param,
+                                  adapters && part == AH_PART_MODEL));
     qsort(out->entry, out->count, sizeof *out->entry, compare_names);
     return AH_OK;
 }

@@ -420,6 +420,8 @@ int ah__training_load(struct ah_training *training)
     if (training->resumed.folder)
         return ah__checkpoint_load(&training->resumed, partition, training->run, true);
     if (training->options->adapter_dir)
+        ah__training_note(training, "starting from the adapter in %s", training->options->adapter_dir);
+    if (training->options->adapter_dir)
         return ah__weights_load_adapter(training->options->adapter_dir, partition, training->run);
     return training->settings.tuning.lora_rank ? ah__run_init_adapters(training->run, training->settings.seed) : AH_OK;
 }

@@ -75,10 +75,12 @@ static int save_run_config(const struct ah_training *training, const char *path)
     const struct ah_train_options *options = training->options;
     struct ah_data_facts *facts_of_data = NULL;
     const char *model = options->model ? NULL : options->model_path;
-    char *model_real = NULL, *plan_real = NULL, *template_real = NULL;
+    char *model_real = NULL, *plan_real = NULL, *template_real = NULL, *adapter_real = NULL;
     struct ah_dev_info device;
     training->session->dev->ops->info(training->session->dev, &device);
     int status = run_config_paths(&model_real, &plan_real, &template_real, options);
+    if (status == AH_OK && options->adapter_dir)
+        status = ah__path_real(&adapter_real, options->adapter_dir);
     if (status == AH_OK)
         status = data_facts(&facts_of_data, training);
     struct ah_run_config run_config = {
@@ -93,6 +95,7 @@ static int save_run_config(const struct ah_training *training, const char *path)
         .device = options->device,
         .plan = plan_real ? plan_real : options->plan,
         .policy = options->policy,
+        .adapter = adapter_real,
         .no_dropout = options->no_dropout,
         .dev = options->dev,
         .budget = {.device_bytes = options->budget.device_bytes == AH_NO_LIMIT ? 0 : options->budget.device_bytes,
@@ -112,6 +115,7 @@ static int save_run_config(const struct ah_training *training, const char *path)
     ah__free(model_real);
     ah__free(plan_real);
     ah__free(template_real);
+    ah__free(adapter_real);
     ah__free(facts_of_data);
     return status;
 }

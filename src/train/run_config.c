@@ -104,6 +104,7 @@ static int add_asked(cJSON *tree, const struct ah_run_config *run_config)
     AH_TRY(add_text(tree, "device", run_config->device));
     AH_TRY(add_text(tree, "plan", run_config->plan));
     AH_TRY(add_text(tree, "policy", run_config->policy));
+    AH_TRY(add_text(tree, "adapter", run_config->adapter));
     if (run_config->no_dropout)
         AH_TRY(ah__json_add_bool(tree, "no_dropout", true));
     AH_TRY(ah__json_add_int(tree, "threads", run_config->dev.threads));
@@ -226,6 +227,7 @@ static int read_all(struct ah_run_config *out, const struct ah_json *json)
     AH_TRY(read_text(&out->device, json, "device"));
     AH_TRY(read_text(&out->plan, json, "plan"));
     AH_TRY(read_text(&out->policy, json, "policy"));
+    AH_TRY(read_text(&out->adapter, json, "adapter"));
     if (ah__json_has(json, "no_dropout"))
         AH_TRY(ah__json_bool(&out->no_dropout, json, "no_dropout"));
     AH_TRY(read_count(&out->dev.threads, json, "threads"));
@@ -294,6 +296,8 @@ void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_
     options->no_dropout = options->no_dropout || run_config->no_dropout;
     if (!again)
         return;
+    if (!options->tuning.lora_rank && !options->tuning.freeze && !options->tuning.lora_targets)
+        take_text(&options->adapter_dir, run_config->adapter);
     take_text(&options->chat_template, run_config->chat_template); /* a checkpoint has it among its files */
     if (!options->model)
         take_text(&options->model_path, run_config->model_path);

@@ -26,6 +26,7 @@ struct ah_run_config {
     const char *device, *plan, *policy; /* as asked for; null: not */
     struct ah_dev_options dev;          /* threads, as chosen where they were, and link */
     struct ah_budget budget;            /* 0: no limit */
+    const char *adapter;                /* absolute: that the training began with */
     bool no_dropout;                    /* as asked for */
     struct ah_settings settings;
     struct ah_data_facts *data; /* [data_count] of each source */

@@ -18,6 +18,11 @@ struct ah_tuning ah__tuning_view(const struct ah_tuning_settings *settings)
 
 /* ---- from options ------------------------------------------------------------------------------------------------ */
 
+static int check_alpha(double alpha)
+{
+    return alpha >= 0 ? AH_OK : ah__fail(AH_EINPUT, "lora_alpha: found %g, expected a number above 0", alpha);
+}
+
 static int take_text(char to[AH_TUNING_TEXT], const char *text, const char *name, bool kept)
 {
     if (!text)
@@ -52,8 +57,12 @@ int ah__tuning_resolve(struct ah_tuning_settings *out, const struct ah_tuning *a
                        const struct ah_tuning_settings *saved, bool resumed)
 {
     struct ah_tuning_settings settings = {.lora_rank = 0};
+    AH_TRY(check_alpha(asked->lora_alpha));
     if (saved)
         settings = *saved;
+    if (!resumed && asked->lora_rank && settings.lora_alpha <= settings.lora_rank &&
+        settings.lora_alpha >= settings.lora_rank) /* it followed from the rank */
+        settings.lora_alpha = 0;
     AH_TRY(take_text(settings.freeze, asked->freeze, "freeze", resumed));
     AH_TRY(take_text(settings.lora_targets, asked->lora_targets, "lora_targets", resumed));
     if (resumed && asked->lora_rank)
@@ -63,7 +72,7 @@ int ah__tuning_resolve(struct ah_tuning_settings *out, const struct ah_tuning *a
     if (resumed && asked->lora_rslora)
         AH_TRY(check_kept("lora_rslora", 1, settings.lora_rslora));
     settings.lora_rank = asked->lora_rank ? asked->lora_rank : settings.lora_rank;
-    settings.lora_alpha = asked->lora_alpha > 0 || asked->lora_alpha < 0 ? asked->lora_alpha : settings.lora_alpha;
+    settings.lora_alpha = asked->lora_alpha > 0 ? asked->lora_alpha : settings.lora_alpha;
     settings.lora_rslora = settings.lora_rslora || asked->lora_rslora;
     fill(&settings);
     *out = settings;
@@ -88,6 +97,7 @@ int ah__tuning_of_adapter(struct ah_tuning_settings *out, const struct ah_tuning
                           bool no_dropout)
 {
     struct ah_adapter_config config;
+    AH_TRY(check_alpha(asked->lora_alpha));
     if (asked->lora_rank || asked->lora_alpha > 0 || asked->lora_rslora || asked->lora_targets || asked->freeze)
         return ah__fail(AH_EINPUT, "adapter: found %s beside other settings of what is trained, expected one of them",
                         folder);

@@ -78,6 +78,35 @@ static void a_resumed_training_of_adapters_is_the_same(void **state)
     }
 }
 
+/* What is frozen goes on as it was, whatever types compute and save. */
+static void frozen_parameters_are_resumed_exactly(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"--dtype fp32", "--dtype bf16", "--dtype bf16 --save-dtype fp32",
+                                        "--dtype fp32 --save-dtype bf16"};
+    const char *model = base();
+    for (size_t i = 0; i < AH_LENGTH(types); i++) {
+        char options[400], remove[300];
+        snprintf(options, sizeof options, "--model %s --freeze '*.mlp.*,*embed_tokens*' %s --steps 4", model, types[i]);
+        train("whole", options);
+        assert_ran(0);
+        snprintf(options, sizeof options,
+                 "--model %s --freeze '*.mlp.*,*embed_tokens*' %s --plan c=1,p=1,o=2 --steps 2 --lr-steps 4 --warmup 0",
+                 model, types[i]);
+        train("half", options);
+        assert_ran(0);
+        snprintf(options, sizeof options, "--resume %s/half --plan resident --steps 4 --keep 1", where);
+        train("half", options);
+        assert_ran(0);
+        same_file("whole", "half", "model.safetensors");
+        same_file("whole", "half", "optimizer.safetensors");
+        snprintf(remove, sizeof remove, "%s/whole", where);
+        assert_ok(ah__folder_remove(remove));
+        snprintf(remove, sizeof remove, "%s/half", where);
+        assert_ok(ah__folder_remove(remove));
+    }
+}
+
 /* The model's own weights are no part of a checkpoint, which knows them again. */
 static void weights_that_were_adapted_are_known_again(void **state)
 {
@@ -129,6 +158,12 @@ static void an_adapter_merged_predicts_the_same(void **state)
     assert_refused("found no adapter, expected one: it has adapter_config.json");
     run("generate --model %s/lora --prompt a --tokens 3", where);
     assert_ran(0);
+    run("eval --model %s/lora --adapter %s/lora --data %s/../README.md --seq 16", where, where, ah_test_source());
+    assert_refused("lora: found an adapter, expected the model that it is of");
+    run("merge --model %s/lora --out %s/again/", where, where);
+    assert_ran(0);
+    run("eval --model %s/again --data %s/../README.md --seq 16", where, ah_test_source());
+    assert_ran(0);
     run("export --model %s/lora --gguf %s/lora.gguf", where, where);
     assert_refused("lora: found an adapter, expected a whole model: autohete merge makes one");
     run("train --model %s/lora/checkpoint --data %s/../README.md --device cpu --steps 1", where, ah_test_source());
@@ -148,6 +183,9 @@ static void what_is_trained_is_checked(void **state)
         {"--lora-targets q_proj", "--lora-rank: found nothing, expected it beside other settings of adapters"},
         {"--freeze '*.mlq.*'", "freeze: found '*.mlq.*', which no parameter is called; expected names like "
                                "'model.embed_tokens.weight'"},
+        {"--lora-rank 4 --lora-targets ','", "--lora-targets: found ',', expected names of linear layers"},
+        {"--freeze '*.mlp.*' --plan c=0,p=1,o=2,staged=1",
+         "--plan: staged=1: found frozen parameters, expected staged=0"},
         {"--freeze '*'", "step: found all parameters frozen, expected some to train"},
         {"--freeze '*layers.0.*'", "frozen parameter"},
         {"--lora-rank 4 --init random", "--lora-rank: found 4 beside random parameters, expected a model with weights"},
@@ -172,6 +210,8 @@ static void configurations_of_adapters_are_read_or_refused(void **state)
         {"{\"peft_type\": \"IA3\"}", "key 'peft_type': found \"IA3\", expected \"LORA\""},
         {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"use_dora\": true}",
          "key 'use_dora': found true, expected nothing: it is not supported"},
+        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"init_lora_weights\": \"pissa_niter_4\"}",
+         "key 'init_lora_weights': found \"pissa_niter_4\", under which the model's own weights are changed, too"},
         {"{\"peft_type\": \"LORA\", \"r\": 0, \"lora_alpha\": 8}", "key 'r': found 0, expected an integer from 1 to"},
         {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"target_modules\": \".*_proj\"}",
          "key 'target_modules': found .*_proj, expected a list of names or \"all-linear\""},
@@ -203,6 +243,7 @@ static void frozen_weights_need_little(void **state)
 }
 
 AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is_the_same),
+              cmocka_unit_test(frozen_parameters_are_resumed_exactly),
               cmocka_unit_test(weights_that_were_adapted_are_known_again),
               cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
               cmocka_unit_test(configurations_of_adapters_are_read_or_refused),

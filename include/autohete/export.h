@@ -15,9 +15,9 @@ extern "C" {
 AH_API int ah_export_gguf(const char *path, const char *model, const char *type);
 
 /* Writes a model with an adapter added to its weights as a new folder `out`, with config.json, model.safetensors and
- * the tokenizer's files. `model` and `adapter` are as for ah_generate_options. dtype: "fp32", "bf16", or null: fp32 where
- * a matrix of the model is F32 or F16, else bf16. AH_EINPUT: there is no adapter, or `out` is there already; AH_EIO: then
- * there is no `out`. */
+ * the tokenizer's files. `model` and `adapter` are as for ah_generate_options. dtype: "fp32", "bf16", or null: fp32
+ * where a matrix of the model is F32 or F16, else bf16. AH_EINPUT: there is no adapter, or `out` is there already;
+ * AH_EIO: then there is no `out`. */
 AH_API int ah_merge(const char *out, const char *model, const char *adapter, const char *dtype);
 
 #ifdef __cplusplus

@@ -43,8 +43,10 @@ static int make_ready(struct ah_talk *talk)
         return AH_OK;
     ah__inference_stop(&talk->from);
     talk->kept = 0;
+    talk->cache = 0; /* until it has begun */
+    AH_TRY(ah__inference_start_decoding(&talk->from, 1, cache, options->device, options->threads));
     talk->cache = cache;
-    return ah__inference_start_decoding(&talk->from, 1, cache, options->device, options->threads);
+    return AH_OK;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */

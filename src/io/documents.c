@@ -43,9 +43,7 @@ static const struct {
      "lines=True)\" FILE.arrow FILE.jsonl converts it"},
     {"version https://git-lfs.github.com/spec/v1", "a Git LFS pointer, not the file itself",
      ": 'git lfs pull' in its folder fetches it"},
-    {"GGUF", "a model in GGUF", ": a model is what --model takes"},
     {"\x93NUMPY", "an array of NumPy", ""},
-    {"SQLite format 3", "a database of SQLite", ""},
     {"\xff\xfe", "text in UTF-16", ": iconv -f utf-16 -t utf-8 converts it"},
     {"\xfe\xff", "text in UTF-16", ": iconv -f utf-16 -t utf-8 converts it"},
 };
@@ -57,12 +55,29 @@ static bool is_safetensors(const void *start, size_t length)
     return length > 8 && bytes[8] == '{' && memcmp(bytes + 4, "\0\0\0\0", 4) == 0;
 }
 
+/* The word, and a version below 256 in 32 bits. */
+static bool is_gguf(const void *start, size_t length)
+{
+    return length >= 8 && memcmp(start, "GGUF", 4) == 0 && memcmp((const char *)start + 5, "\0\0\0", 3) == 0;
+}
+
+static bool is_sqlite(const void *start, size_t length)
+{
+    static const char word[] = "SQLite format 3"; /* with the zero at its end */
+    return length >= sizeof word && memcmp(start, word, sizeof word) == 0;
+}
+
 int ah__documents_check_text(const char *path, const void *start, size_t length, const char *expected)
 {
     size_t looked_at = length < LOOKED_AT ? length : LOOKED_AT;
     for (size_t i = 0; i < AH_LENGTH(known); i++)
         if (length >= strlen(known[i].start) && memcmp(start, known[i].start, strlen(known[i].start)) == 0)
             return ah__fail(AH_EINPUT, "%s: found %s, expected %s%s", path, known[i].what, expected, known[i].advice);
+    if (is_gguf(start, length))
+        return ah__fail(AH_EINPUT, "%s: found a model in GGUF, expected %s: a model is what --model takes", path,
+                        expected);
+    if (is_sqlite(start, length))
+        return ah__fail(AH_EINPUT, "%s: found a database of SQLite, expected %s", path, expected);
     if (is_safetensors(start, length))
         return ah__fail(AH_EINPUT,
                         "%s: found weights (safetensors), expected %s: the folder of a model is what --model "

@@ -272,6 +272,12 @@ void ah__mixture_marks_free(struct ah_mixture_mark *marks, size_t count)
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
 
+/* Where one of a cycle's samples falls. */
+static int64_t slot_of(int64_t sample, int64_t cycle, uint64_t turn)
+{
+    return (int64_t)ah__permute((uint64_t)sample, (uint64_t)cycle, turn);
+}
+
 /* The source of a sample; *sample becomes its number among the source's own. `first`: where slots begin. */
 static size_t place(int64_t *sample, const struct ah_mixture *mixture, const int64_t *first, uint64_t seed)
 {
@@ -280,10 +286,20 @@ static size_t place(int64_t *sample, const struct ah_mixture *mixture, const int
     if (mixture->count == 1)
         return 0;
     const uint64_t turn = ah__random_bits(ah__hash_text("mixture", seed), (uint64_t)(*sample / cycle));
-    const int64_t slot = (int64_t)ah__permute((uint64_t)(*sample % cycle), (uint64_t)cycle, turn);
+    const int64_t slot = slot_of(*sample % cycle, cycle, turn);
     while (slot >= first[source + 1])
         source++;
-    *sample = *sample / cycle * (first[source + 1] - first[source]) + slot - first[source];
+    /* A cycle without weights is an epoch of all; with them the source's samples follow one another, so that it goes
+     * through epochs of its own. */
+    int64_t own = slot - first[source];
+    if (mixture->source[0].weight > 0) {
+        own = 0;
+        for (int64_t i = 0; i < *sample % cycle; i++) {
+            int64_t before = slot_of(i, cycle, turn);
+            own += before >= first[source] && before < first[source + 1];
+        }
+    }
+    *sample = *sample / cycle * (first[source + 1] - first[source]) + own;
     return source;
 }
 

@@ -9,10 +9,10 @@
  *
  * Samples come in cycles. A cycle has 1024 slots, shared out by the weights (largest remainder), or, without weights,
  * as many as all training parts have windows, each source as many as its own. Seed and cycle choose a permutation; a
- * sample belongs to the source in whose slots its permuted place falls, and its place among these says which of the
- * source's own samples it is. So each cycle holds the shares exactly, each source goes through its own epochs in its
- * own order, and no history is needed to go on anywhere. Validation goes through the sources' validation parts in the
- * same shares. */
+ * sample belongs to the source in whose slots its permuted place falls, and how many before it in the cycle do says
+ * which of the source's own samples it is (without weights its place among the slots does: a cycle is an epoch). So
+ * each cycle holds the shares exactly, each source goes through its own epochs in its own order, and no history is
+ * needed to go on anywhere. Validation goes through the sources' validation parts in the same shares. */
 #ifndef AH_IO_MIXTURE_H
 #define AH_IO_MIXTURE_H
 

@@ -180,6 +180,8 @@ static int templates_load(struct ah_model_files *files, const char *folder)
     struct dirent **list = NULL;
     AH_TRY(ah__sprintf(&path, "%s/" AH_MORE_TEMPLATES, folder));
     int count = scandir(path, &list, is_template, alphasort), status = AH_OK;
+    if (count < 0 && errno != ENOENT && errno != ENOTDIR)
+        status = ah__fail(AH_EIO, "%s: cannot open folder: %s", path, strerror(errno));
     ah__free(path);
     for (int i = 0; i < count; i++) {
         if (status == AH_OK)

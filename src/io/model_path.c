@@ -82,6 +82,14 @@ static int dangling(const char *path)
                     length > 0 ? (int)length : 0, to, lead, cached ? name : "", cached ? "' fetches it again" : "");
 }
 
+/* A link of a training's folder, whose newest checkpoint may be gone while an older one is there: io/folder.h. */
+static bool is_of_training(const char *path)
+{
+    static const char start[] = "checkpoint/";
+    char to[sizeof start] = "";
+    return readlink(path, to, sizeof to - 1) >= 0 && strcmp(to, start) == 0;
+}
+
 /* Files that matter: what else is missing in a cache was never asked for. */
 static bool is_wanted(const char *name)
 {
@@ -104,7 +112,8 @@ static int links_check(const char *folder)
         status = ah__sprintf(&path, "%s/%s", folder, entry->d_name);
         if (status != AH_OK)
             break;
-        if (lstat(path, &link) == 0 && S_ISLNK(link.st_mode) && stat(path, &found) != 0 && errno == ENOENT)
+        if (lstat(path, &link) == 0 && S_ISLNK(link.st_mode) && stat(path, &found) != 0 && errno == ENOENT &&
+            !is_of_training(path))
             status = dangling(path);
         ah__free(path);
     }
@@ -187,5 +196,5 @@ int ah__model_path_check(const char *path)
     for (size_t i = 0; i < AH_LENGTH(weights) && S_ISREG(found.st_mode); i++)
         if (ends_with(path, weights[i]))
             return weights_file(path);
-    return pointer_check(path);
+    return S_ISREG(found.st_mode) ? pointer_check(path) : AH_OK;
 }

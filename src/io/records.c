@@ -120,7 +120,7 @@ enum ah_records_kind ah__records_sniff(size_t *start, const char *name, bool for
     }
     if (character(&look, at) != '{')
         return named ? AH_RECORDS_LINES : AH_RECORDS_NONE;
-    if ((data = data_array(&look, at, is_record_key)) > 0) {
+    if (!of_lines && (data = data_array(&look, at, is_record_key)) > 0) {
         *start = data;
         return AH_RECORDS_ARRAY;
     }

@@ -30,13 +30,14 @@ struct ah_layout_group {
     int64_t state_bytes, moment_bytes; /* of p; of m or v: rounded up. ah__state_at says where each lies */
     int64_t host_frozen_offset;        /* on_host: what is fetched behind the trained elements; else -1 */
     int64_t host_grad_offset;          /* on_host: where the gradient lands; -1: in the set, or not on_host */
-    /* Unsharded blocks; where parameters are frozen, blocks on the device in half precision; embedding and head on the host, of several ranks or in half precision: their dedicated device
-     * parameters; else -1. Where the plan says so (share_embedding_head) the same bytes for embedding and head. */
+    /* Unsharded blocks; where parameters are frozen, blocks on the device in half precision; embedding and head on the
+     * host, of several ranks or in half precision: their dedicated device parameters; else -1. Where the plan says so
+     * (share_embedding_head) the same bytes for embedding and head. */
     int64_t param_offset;
     int64_t grad_offset;  /* embedding and head, and blocks where parameters are frozen: their dedicated device
-                               gradients, of trained elements; else -1. F32 while they are
-                               * summed, then narrowed to the compute dtype in their place. The same place for both
-                               * where they share their parameters' and no update of the head waits for the norm */
+                               * gradients, of trained elements; else -1. Those of embedding and head are F32 while
+                               * they are summed, then narrowed to the compute dtype in their place. The same place for
+                               * both where they share their parameters' and no update of the head waits for the norm */
     int64_t input_offset; /* blocks and head: the activation that enters */
     int64_t saved_offset; /* blocks: what is kept for backward, or made again */
     int64_t host_activations_offset; /* where input and what is kept behind it wait for backward */

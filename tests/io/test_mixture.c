@@ -165,6 +165,12 @@ static void shares_are_exact(void **state)
     for (int i = 0; i < 1024; i++)
         other += again[i] != first[i];
     assert_true(other > 256);
+    int epoch[256] = {0}; /* the first 40 samples of a source of 40 windows are these, each once */
+    for (int i = 0, count = 0; count < 40; i++)
+        if (first[i] < 60) {
+            assert_int_equal(epoch[first[i]]++, 0);
+            count++;
+        }
     /* each source's own epochs: of any window as many samples as of another, but for the last epoch */
     int seen[256] = {0};
     for (int i = 0; i < 3 * 1024; i++)

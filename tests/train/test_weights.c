@@ -167,7 +167,10 @@ static void every_tensor_is_accounted_for(void **state)
     assert_non_null(strstr(ah_error(), "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(FOLDER)"));
     assert_int_equal(unlink(path), 0);
     write_text(at(path, other, "adapter_model.safetensors"), "x");
-    assert_fails(ah_train(&result, &options), AH_EINPUT, "adapter_model.safetensors: found weights under this name");
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "adapter_model.safetensors: found an adapter, expected the");
+    assert_int_equal(unlink(path), 0);
+    write_text(at(path, other, "consolidated.safetensors"), "x");
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "consolidated.safetensors: found weights under this name");
     options.init = "random";
     assert_ok(ah_train(&result, &options));
     ah__safetensors_close(file);

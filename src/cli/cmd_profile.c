@@ -57,6 +57,9 @@ static int run(const void *given)
     int status = ah__out_check("out", args->out);
     if (status == AH_OK)
         status = ah__out_check("as-hardware", args->as_hardware);
+    if (status == AH_OK && args->as_hardware && (inputs.tuning.freeze || inputs.tuning.lora_rank))
+        status = ah__out_fault("--as-hardware: found it beside frozen parameters, whose updates are too small to tell "
+                               "rates, expected a profile of a training of everything");
     if (status == AH_OK)
         status = ah__session_start(&session, &inputs, AH_SESSION_PROFILE, args->json ? stderr : stdout);
     if (status == AH_OK)

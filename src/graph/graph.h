@@ -60,9 +60,9 @@ struct ah_graph_names {
     size_t count;
 };
 
-/* Of a weight: what the second factor multiplies, and that factor. */
+/* Of a weight: its two factors, and what the first made of an input. */
 struct ah_adapter {
-    int whole, down, up; /* values */
+    int whole, a, up, x, down; /* values */
 };
 
 struct ah_graph {

@@ -161,31 +161,40 @@ static struct ah_tensor factor(struct ah_graph *graph, const char *weight, const
     return ah__graph_param_named(graph, name, shape, init, init == AH_INIT_UNIFORM ? (float)std : 0);
 }
 
-/* What layers that share a weight share: x through the first factor, scaled, and the second one. */
-static int begin(struct ah_adapter *out, struct ah_graph *graph, struct ah_tensor x, int whole, bool out_in)
+/* Both factors of a weight, which layers that share it share. */
+static int factors(struct ah_adapter *out, struct ah_graph *graph, int whole, bool out_in)
 {
     const struct ah_value *weight = &graph->values[whole];
     const char *name = weight->name;
     int64_t in = weight->meta.shape.dim[out_in ? 1 : 0], outs = weight->meta.shape.dim[out_in ? 0 : 1];
-    struct ah_tensor a = factor(graph, name, "lora_A", ah_shape2(graph->lora_rank, in), AH_INIT_UNIFORM);
-    struct ah_tensor b = factor(graph, name, "lora_B", ah_shape2(outs, graph->lora_rank), AH_INIT_ZEROS);
-    struct ah_tensor h = ah__graph_product(graph, x, a);
-    if (graph->lora_scale < 1 || graph->lora_scale > 1)
-        h = ah_graph_scale(graph, h, graph->lora_scale);
-    *out = (struct ah_adapter){.whole = whole, .down = h.id, .up = b.id};
+    *out = (struct ah_adapter){.whole = whole, .x = -1};
+    out->a = factor(graph, name, "lora_A", ah_shape2(graph->lora_rank, in), AH_INIT_UNIFORM).id;
+    out->up = factor(graph, name, "lora_B", ah_shape2(outs, graph->lora_rank), AH_INIT_ZEROS).id;
     AH_TRY(ah__grow(&graph->adapters, &graph->adapter_capacity, graph->adapter_count + 1, sizeof *graph->adapters));
     graph->adapters[graph->adapter_count++] = *out;
     return AH_OK;
 }
 
+/* The adapter of a weight, with the first factor's product with x, scaled. */
 static int find(struct ah_adapter *out, struct ah_graph *graph, struct ah_tensor x, int whole, bool out_in)
 {
-    for (size_t i = graph->adapter_count; i-- > 0;)
-        if (graph->adapters[i].whole == whole) {
-            *out = graph->adapters[i];
-            return AH_OK;
-        }
-    return begin(out, graph, x, whole, out_in);
+    size_t at = graph->adapter_count;
+    while (at > 0 && graph->adapters[at - 1].whole != whole)
+        at--;
+    if (at == 0) {
+        AH_TRY(factors(out, graph, whole, out_in));
+        at = graph->adapter_count;
+    }
+    struct ah_adapter *adapter = &graph->adapters[at - 1];
+    if (adapter->x != x.id) {
+        struct ah_tensor h = ah__graph_product(graph, x, (struct ah_tensor){adapter->a});
+        if (graph->lora_scale < 1 || graph->lora_scale > 1)
+            h = ah_graph_scale(graph, h, graph->lora_scale);
+        adapter->x = x.id;
+        adapter->down = h.id;
+    }
+    *out = *adapter;
+    return AH_OK;
 }
 
 struct ah_tensor ah__graph_adapt(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, bool out_in,

@@ -164,6 +164,13 @@ static void an_adapter_merged_predicts_the_same(void **state)
     assert_ran(0);
     run("eval --model %s/again --data %s/../README.md --seq 16", where, ah_test_source());
     assert_ran(0);
+    run("generate --model %s/lora --chat --prompt a --tokens 3", where);
+    assert_refused("found no chat template");
+    char path[300];
+    snprintf(path, sizeof path, "%s/lora/checkpoint/chat_template.jinja", where);
+    assert_ok(ah__file_write(path, "{{ messages[0].content }}", 25));
+    run("generate --model %s/lora --chat --prompt a --tokens 3", where); /* as a training keeps --chat-template */
+    assert_ran(0);
     run("export --model %s/lora --gguf %s/lora.gguf", where, where);
     assert_refused("lora: found an adapter, expected a whole model: autohete merge makes one");
     run("train --model %s/lora/checkpoint --data %s/../README.md --device cpu --steps 1", where, ah_test_source());
@@ -229,6 +236,26 @@ static void configurations_of_adapters_are_read_or_refused(void **state)
     }
 }
 
+/* What a training began with is in run.json: one that is started like it begins with the same. */
+static void an_adapter_is_gone_on_from(void **state)
+{
+    (void)state;
+    const char *model = base();
+    char options[500];
+    snprintf(options, sizeof options, "--model %s --lora-rank 2 --lr 0.05 --steps 2", model);
+    train("first", options);
+    assert_ran(0);
+    snprintf(options, sizeof options, "--model %s --adapter %s/first/checkpoint --steps 1", model, where);
+    train("second", options);
+    assert_ran(0);
+    snprintf(options, sizeof options, "--like %s/second", where);
+    train("third", options);
+    assert_ran(0);
+    same_file("second", "third", "adapter_model.safetensors");
+    run("profile --model %s --device cpu --batch 2 --seq 16 --lora-rank 2 --as-hardware %s/machine.json", model, where);
+    assert_refused("--as-hardware: found it beside frozen parameters, whose updates are too small to tell rates");
+}
+
 /* Half of the weights' bytes and less, and no state but the adapters'. */
 static void frozen_weights_need_little(void **state)
 {
@@ -247,4 +274,4 @@ AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is
               cmocka_unit_test(weights_that_were_adapted_are_known_again),
               cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
               cmocka_unit_test(configurations_of_adapters_are_read_or_refused),
-              cmocka_unit_test(frozen_weights_need_little))
+              cmocka_unit_test(an_adapter_is_gone_on_from), cmocka_unit_test(frozen_weights_need_little))

@@ -123,6 +123,8 @@ static void records_have_many_shapes(void **state)
         /* a record that has data of its own */
         {"a.jsonl", "{\"data\": [{}], \"text\": \"a\"}\n", "T a;"},
         {"a.jsonl", "{\"text\": \"a\", \"data\": [{}]}\n", "T a;"},
+        {"a.txt", "GGUF is a format of files.", "T GGUF is a format of files.;"},
+        {"a.txt", "SQLite format 3 is old.", "T SQLite format 3 is old.;"},
         /* text */
         {"a", "[1] a list of references\n", "T [1] a list of references\n;"},
         {"a", "{\"title\": 3}\nand prose\n", "T {\"title\": 3}\nand prose\n;"},
@@ -173,6 +175,8 @@ static void faults_are_named_once(void **state)
     } cases[] = {
         {"b.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 'b'}\n",
          "b.jsonl: line 3, column 10: found the byte 0x27, expected"},
+        {"b.jsonl", "{\"id\": 1, \"data\": [{\"text\": \"a\"}]}\n{\"id\": 2, \"data\": [{\"text\": \"b\"}]}\n",
+         "line 1: found an object with the keys id, data, expected text; prompt"},
         {"b.jsonl", "{\"text\": \"a\"} // no\n", "b.jsonl: line 1, column 15: found more text behind the object"},
         {"b.jsonl", "{\"text\": \"a\"}\n[1]\n", "b.jsonl: line 2: found '[1]', expected an object"},
         {"b.jsonl", "{\"text\": \"a\",}\n", "line 1, column 14: found a syntax error at '}'"},

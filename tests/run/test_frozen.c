@@ -189,7 +189,25 @@ static void adapters_begin_as_nothing(void **state)
     forget(&some);
 }
 
-AH_TEST_SUITE("run/frozen", cmocka_unit_test(frozen_stay_and_others_learn), cmocka_unit_test(adapters_begin_as_nothing),
+/* At first the gradient of B alone is there, which the scale multiplies. */
+static void what_adapters_add_is_scaled(void **state)
+{
+    (void)state;
+    const struct ah_tuning cases[] = {
+        {.lora_rank = 4}, {.lora_rank = 4, .lora_alpha = 8}, {.lora_rank = 4, .lora_alpha = 8, .lora_rslora = true}};
+    const double scale[] = {1, 2, 4};
+    double norm = 0;
+    for (int i = 0; i < 3; i++) {
+        struct lesson lesson;
+        learn(&lesson, AH_F32, &cases[i], 1);
+        norm = i ? norm : lesson.outcome.norm[0];
+        assert_true(norm > 0 && lesson.outcome.norm[0] == scale[i] * norm);
+        forget(&lesson);
+    }
+}
+
+AH_TEST_SUITE("run/frozen", cmocka_unit_test(what_adapters_add_is_scaled),
+              cmocka_unit_test(frozen_stay_and_others_learn), cmocka_unit_test(adapters_begin_as_nothing),
               cmocka_unit_test(adapters_are_the_same_under_every_plan),
               cmocka_unit_test(adapters_with_moments_in_8_bits),
               cmocka_unit_test(frozen_parameters_are_the_same_under_every_plan))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "graph/tuning.h"
 #include "test.h"
 
 enum { B = 2, T = 4, C = 8, V = 10 };
@@ -422,6 +423,32 @@ static void prints(void **state)
     ah_graph_free(r.graph);
 }
 
+/* One weight that is read twice has one adapter; each input has a product of its own with the first factor. */
+static void a_weight_has_one_adapter(void **state)
+{
+    (void)state;
+    struct ah_graph *graph;
+    assert_ok(ah_graph_new(&graph, AH_F32));
+    assert_ok(ah__graph_tune(graph, &(struct ah_tuning){.lora_rank = 2, .lora_targets = "proj"}));
+    struct ah_tensor tokens = ah_graph_tokens(graph, B, T), targets = ah_graph_targets(graph, B, T);
+    struct ah_tensor x = ah_graph_embedding(graph, matrix(graph, "wte.weight", V, C), tokens);
+    struct ah_tensor weight = matrix(graph, "proj.weight", C, C);
+    struct ah_tensor y = ah_graph_linear(graph, ah_graph_linear(graph, x, weight, none, true), weight, none, true);
+    struct ah_tensor logits = ah_graph_linear(graph, y, matrix(graph, "head", C, V), none, false);
+    assert_ok(ah_graph_finish(graph, ah_graph_cross_entropy(graph, logits, targets)));
+    int read[2] = {0}, count = 0;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const struct ah_node *node = &graph->nodes[n];
+        const char *name = node->op == AH_OP_LINEAR ? graph->values[node->in[1]].name : NULL;
+        if (name && strcmp(name, "proj.lora_A.weight") == 0)
+            read[count++] = node->in[0];
+    }
+    assert_int_equal(count, 2);
+    assert_int_not_equal(read[0], read[1]);
+    assert_int_equal(graph->adapter_count, 1);
+    ah_graph_free(graph);
+}
+
 /* A failed allocation is remembered like any other failure. */
 static void failing_allocations(void **state)
 {
@@ -450,4 +477,5 @@ static void failing_allocations(void **state)
 AH_TEST_SUITE("graph/record", cmocka_unit_test(good), cmocka_unit_test(in_place_shares_memory),
               cmocka_unit_test(overwritten_value), cmocka_unit_test(wrong_nodes), cmocka_unit_test(first_error_stays),
               cmocka_unit_test(wrong_calls), cmocka_unit_test(wrong_ends), cmocka_unit_test(after_the_end),
-              cmocka_unit_test(rows_are_parameters), cmocka_unit_test(prints), cmocka_unit_test(failing_allocations))
+              cmocka_unit_test(rows_are_parameters), cmocka_unit_test(a_weight_has_one_adapter),
+              cmocka_unit_test(prints), cmocka_unit_test(failing_allocations))

@@ -206,8 +206,47 @@ static void what_adapters_add_is_scaled(void **state)
     }
 }
 
-AH_TEST_SUITE("run/frozen", cmocka_unit_test(what_adapters_add_is_scaled),
-              cmocka_unit_test(frozen_stay_and_others_learn), cmocka_unit_test(adapters_begin_as_nothing),
-              cmocka_unit_test(adapters_are_the_same_under_every_plan),
+/* Gradients of parameters that a program makes for nobody. */
+static int made_for_nobody(const struct ah_program *program)
+{
+    int count = 0;
+    for (int i = 0; i < program->count; i++)
+        for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
+            count += ah__op_table[program->calls[i].op]->out[j].kind == AH_OPERAND_PARAM_GRADIENT &&
+                     program->calls[i].out[j].space == AH_SPACE_WORK;
+    return count;
+}
+
+/* Products with gradients of weights are half of backward's, and inputs are kept for those alone. */
+static void backward_does_nothing_for_what_is_frozen(void **state)
+{
+    (void)state;
+    const struct ah_tuning feed_forward = {.freeze = "*.mlp.*,*ln_2*"};
+    const struct ah_tuning *const tunings[] = {&lora, &feed_forward, &frozen_blocks, &frozen_ends};
+    struct tiny all;
+    tiny_init_tuned(&all, AH_F32, tiny_untied, 0, 2, 1, &(struct ah_tuning){0});
+    const struct ah_code *whole = &all.partition->code[AH_CLASS_BLOCK];
+    for (size_t t = 0; t < AH_LENGTH(tunings); t++) {
+        struct tiny some;
+        tiny_init_tuned(&some, AH_F32, tiny_untied, 0, 2, 1, tunings[t]);
+        for (int class = 0; class < AH_CLASS_COUNT; class ++)
+            for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
+                assert_int_equal(made_for_nobody(&some.partition->code[class].program[kind]), 0);
+        const struct ah_code *block = &some.partition->code[AH_CLASS_BLOCK];
+        double flops = block->program[AH_PROGRAM_BACKWARD].flops / whole->program[AH_PROGRAM_BACKWARD].flops;
+        if (tunings[t] == &frozen_blocks)
+            assert_true(flops < 0.6);
+        if (tunings[t] == &feed_forward) {
+            assert_true(flops < 0.75);
+            assert_true(block->saved_bytes < whole->saved_bytes);
+        }
+        tiny_fini(&some);
+    }
+    tiny_fini(&all);
+}
+
+AH_TEST_SUITE("run/frozen", cmocka_unit_test(backward_does_nothing_for_what_is_frozen),
+              cmocka_unit_test(what_adapters_add_is_scaled), cmocka_unit_test(frozen_stay_and_others_learn),
+              cmocka_unit_test(adapters_begin_as_nothing), cmocka_unit_test(adapters_are_the_same_under_every_plan),
               cmocka_unit_test(adapters_with_moments_in_8_bits),
               cmocka_unit_test(frozen_parameters_are_the_same_under_every_plan))

@@ -23,6 +23,7 @@ static const char *const known[] = {
     "rope.freq_base",
     "rope.scaling.type",
     "rope.scaling.factor",
+    "rope.scale_linear",
     "rope.dimension_count",
     "attention.value_length",
     "rope.scaling.finetuned",
@@ -47,7 +48,6 @@ static const struct {
     {"attn_logit_softcapping", 0},
     {"final_logit_softcapping", 0},
     {"rope.scaling.attn_factor", 1},
-    {"rope.scale_linear", 1},
 };
 
 const char *ah__gguf_key_of(char room[AH_GGUF_KEY_SIZE], const struct ah_gguf_arch *arch, const char *key)
@@ -212,24 +212,51 @@ static int add_factors(const struct ah_gguf_config *config, const struct ah_gguf
                            ah__gguf_path(config->file), AH_GGUF_FACTORS, (long long)original);
 }
 
-static int add_rope(const struct ah_gguf_config *config, int64_t size)
+/* By how much positions shrink: the key, or, of old files, the one before it; 0 says nothing, either. */
+static int rope_factor(double *factor, const struct ah_gguf_config *config)
 {
-    const struct ah_gguf_tensor *factors = ah__gguf_find(config->file, AH_GGUF_FACTORS);
-    const char *type = "none";
+    static const char *const keys[] = {"rope.scaling.factor", "rope.scale_linear"};
     char room[AH_GGUF_KEY_SIZE];
-    AH_TRY(add_double(config, "rope.freq_base", "rope_theta", 10000));
-    AH_TRY(ah__gguf_text(&type, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.type")));
-    if (strcmp(type, "none") == 0 || (strcmp(type, "longrope") == 0 && config->arch->partial))
-        return factors ? add_factors(config, factors, size) : AH_OK;
-    if (strcmp(type, "linear") != 0 || factors)
-        return ah__fail(AH_EINPUT, "%s: key '%s': found '%.40s'%s, expected none or linear",
-                        ah__gguf_path(config->file), room, type, factors ? " beside factors" : "");
-    double factor = 1;
-    AH_TRY(
-        ah__gguf_double(&factor, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.factor"), 1e-3, 1e6));
+    for (size_t i = 0; i < AH_LENGTH(keys); i++) {
+        *factor = 1;
+        if (!ah__gguf_has(config->file, ah__gguf_key_of(room, config->arch, keys[i])))
+            continue;
+        AH_TRY(ah__gguf_double(factor, config->file, room, 0, 1e6));
+        break;
+    }
+    *factor = *factor > 0 ? *factor : 1;
+    return AH_OK;
+}
+
+static int add_linear(const struct ah_gguf_config *config, double factor)
+{
     cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
     AH_TRY(ah__json_add_string(rope, "rope_type", "linear"));
     return ah__json_add_double(rope, "factor", ah__gguf_shortest(factor));
+}
+
+/* A file that does not say which scaling it is has a linear one, as llama.cpp takes it; by 1 it is none. */
+static int add_rope(const struct ah_gguf_config *config, int64_t size)
+{
+    const struct ah_gguf_tensor *factors = ah__gguf_find(config->file, AH_GGUF_FACTORS);
+    const char *type = "linear";
+    char room[AH_GGUF_KEY_SIZE];
+    double factor;
+    AH_TRY(add_double(config, "rope.freq_base", "rope_theta", 10000));
+    AH_TRY(ah__gguf_text(&type, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.type")));
+    AH_TRY(rope_factor(&factor, config));
+    bool longrope = strcmp(type, "longrope") == 0 && config->arch->partial, none = strcmp(type, "none") == 0;
+    if (!longrope && !none && strcmp(type, "linear") != 0)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found '%.40s', expected none or linear", ah__gguf_path(config->file),
+                        room, type);
+    bool scaled = !none && (factor < 1 || factor > 1);
+    if (scaled && (factors || longrope))
+        return ah__fail(AH_EINPUT, "%s: key '%s': found %g beside factors of each frequency, expected 1",
+                        ah__gguf_path(config->file), ah__gguf_key_of(room, config->arch, "rope.scaling.factor"),
+                        factor);
+    if (factors)
+        return add_factors(config, factors, size);
+    return scaled ? add_linear(config, factor) : AH_OK;
 }
 
 /* ---- other keys -------------------------------------------------------------------------------------------------- */

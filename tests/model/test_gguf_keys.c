@@ -1,0 +1,117 @@
+/* Keys of GGUF files that change the arithmetic: what llama.cpp computes of them is what the configuration says. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "io/gguf_write.h"
+#include "model/gguf.h"
+#include "test.h"
+
+/* A key of a file: a text, or a number where there is none. */
+struct key {
+    const char *name, *text;
+    float number;
+};
+
+static void put_sizes(struct ah_gguf_writer *writer)
+{
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } sizes[] = {{"llama.embedding_length", 32},
+                 {"llama.feed_forward_length", 48},
+                 {"llama.block_count", 2},
+                 {"llama.context_length", 64},
+                 {"llama.attention.head_count", 4}};
+    ah__gguf_put_text(writer, "general.architecture", "llama");
+    ah__gguf_put_float(writer, "llama.attention.layer_norm_rms_epsilon", 1e-5F);
+    for (size_t i = 0; i < AH_LENGTH(sizes); i++)
+        ah__gguf_put_int(writer, sizes[i].key, sizes[i].value);
+}
+
+/* A tiny Llama with these keys and an embedding, and, if asked, factors of frequencies. */
+static void write(const char *path, const struct key *keys, size_t count, bool factors)
+{
+    static const float zeros[4 * 32] = {0}, ones[4] = {1, 1, 1, 1};
+    const struct ah_shape table = ah_shape2(4, 32), pairs = ah_shape1(4);
+    struct ah_gguf_writer *writer;
+    assert_ok(ah__gguf_writer_new(&writer));
+    put_sizes(writer);
+    for (size_t i = 0; i < count && keys[i].name; i++)
+        if (keys[i].text)
+            ah__gguf_put_text(writer, keys[i].name, keys[i].text);
+        else
+            ah__gguf_put_float(writer, keys[i].name, keys[i].number);
+    ah__gguf_put_tensor(writer, "token_embd.weight", ah__gguf_type(AH_GGUF_F32), &table);
+    if (factors)
+        ah__gguf_put_tensor(writer, "rope_freqs.weight", ah__gguf_type(AH_GGUF_F32), &pairs);
+    assert_ok(ah__gguf_writer_open(writer, path));
+    assert_ok(ah__gguf_writer_add(writer, zeros, sizeof zeros));
+    if (factors)
+        assert_ok(ah__gguf_writer_add(writer, ones, sizeof ones));
+    assert_ok(ah__gguf_writer_close(writer));
+    ah__gguf_writer_free(writer);
+}
+
+static int config_of(char **text, const struct key *keys, size_t count, bool factors)
+{
+    char path[512];
+    struct ah_gguf *file;
+    snprintf(path, sizeof path, "%s/keys.gguf", ah_test_folder());
+    write(path, keys, count, factors);
+    assert_ok(ah__gguf_open(&file, path));
+    int status = ah__gguf_config(text, file);
+    ah__gguf_close(file);
+    return status;
+}
+
+#define TYPE "llama.rope.scaling.type"
+#define FACTOR "llama.rope.scaling.factor"
+
+/* Without a type a scaling is linear, of the older key, too; by 1 or 0 there is none. */
+static void a_factor_alone_is_linear(void **state)
+{
+    (void)state;
+    static const struct {
+        struct key keys[2];
+        const char *words; /* of the configuration; null: no scaling */
+    } rows[] = {
+        {{{FACTOR, NULL, 4}}, "\"linear\",\n    \"factor\": 4"},
+        {{{TYPE, "linear", 0}, {FACTOR, NULL, 4}}, "\"linear\",\n    \"factor\": 4"},
+        {{{"llama.rope.scale_linear", NULL, 2}}, "\"linear\",\n    \"factor\": 2"},
+        {{{"llama.rope.scale_linear", NULL, 2}, {FACTOR, NULL, 8}}, "\"factor\": 8"},
+        {{{TYPE, "none", 0}, {FACTOR, NULL, 4}}, NULL},
+        {{{FACTOR, NULL, 1}}, NULL},
+        {{{FACTOR, NULL, 0}}, NULL},
+        {{{TYPE, "linear", 0}}, NULL},
+        {{{NULL, NULL, 0}}, NULL},
+    };
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        char *text;
+        assert_ok(config_of(&text, rows[i].keys, 2, false));
+        if (rows[i].words ? !strstr(text, rows[i].words) : strstr(text, "rope_scaling") != NULL)
+            fail_msg("row %zu: found %s, expected %s", i, text, rows[i].words ? rows[i].words : "no scaling");
+        ah__free(text);
+    }
+}
+
+static void other_scalings_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct key keys[2];
+        bool factors;
+        const char *words;
+    } rows[] = {
+        {{{TYPE, "yarn", 0}, {FACTOR, NULL, 4}}, false, "'" TYPE "': found 'yarn', expected none or linear"},
+        {{{FACTOR, NULL, 4}}, true, "'" FACTOR "': found 4 beside factors of each frequency, expected 1"},
+        {{{FACTOR, NULL, -1}}, false, "'" FACTOR "': found -1, expected 0 to"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        char *text;
+        assert_fails(config_of(&text, rows[i].keys, 2, rows[i].factors), AH_EINPUT, rows[i].words);
+    }
+}
+
+AH_TEST_SUITE("model/gguf_keys", cmocka_unit_test(a_factor_alone_is_linear),
+              cmocka_unit_test(other_scalings_are_refused))

@@ -20,12 +20,13 @@
 #include "io/model_files.h"
 #include "io/shards.h"
 
-/* Files that Hugging Face looks for in DIR itself. */
+/* Files that Hugging Face looks for in DIR itself, and a folder of them. */
 static bool is_linked(const char *name)
 {
     return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 ||
            strcmp(name, "config.json") == 0 || strcmp(name, AH_ADAPTER_FILE) == 0 ||
-           strcmp(name, AH_ADAPTER_CONFIG) == 0 || ah__shards_is_name(name) || ah__model_files_are(name);
+           strcmp(name, AH_ADAPTER_CONFIG) == 0 || strcmp(name, AH_MORE_TEMPLATES) == 0 || ah__shards_is_name(name) ||
+           ah__model_files_are(name);
 }
 
 struct folder_file {
@@ -314,14 +315,6 @@ int ah__folder_file_hash(const char *path, int64_t *bytes, uint64_t *hash)
     return AH_OK;
 }
 
-static bool is_noted(const struct ah_folder *folder, const char *name)
-{
-    for (size_t i = 0; i < folder->count; i++)
-        if (strcmp(folder->files[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 int ah__folder_add(struct ah_folder *folder, const char *name)
 {
     char *path;
@@ -398,12 +391,23 @@ static int link_set(const char *dir, const char *name, const char *target)
     return status;
 }
 
+/* Whether the checkpoint has a file of this name, or one in a folder of it. */
+static bool has_linked(const struct ah_folder *folder, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < folder->count; i++)
+        if (strncmp(folder->files[i].name, name, length) == 0 &&
+            (!folder->files[i].name[length] || folder->files[i].name[length] == '/'))
+            return true;
+    return false;
+}
+
 /* A link to what the checkpoint no longer has, as when a model lies in other files than before. */
 static int stale_remove(const char *dir, const char *name, const void *context)
 {
     const struct ah_folder *folder = context;
     char *path, target[8] = "";
-    if (!is_linked(name) || is_noted(folder, name))
+    if (!is_linked(name) || has_linked(folder, name))
         return AH_OK;
     AH_TRY(ah__sprintf(&path, "%s/%s", dir, name));
     int status = readlink(path, target, sizeof target) > 0 && unlink(path) != 0 ? fail_io(path, "remove") : AH_OK;
@@ -415,8 +419,8 @@ static int links_set(const struct ah_folder *folder)
 {
     AH_TRY(link_set(folder->dir, "checkpoint", folder->name));
     for (size_t i = 0; i < folder->count; i++) {
-        const char *name = folder->files[i].name;
-        char target[64 + AH_SHARDS_NAME_SIZE];
+        char name[AH_SHARDS_NAME_SIZE], target[64 + AH_SHARDS_NAME_SIZE];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(folder->files[i].name, "/"), folder->files[i].name);
         snprintf(target, sizeof target, "checkpoint/%s", name);
         if (is_linked(name))
             AH_TRY(link_set(folder->dir, name, target));

@@ -5,7 +5,8 @@
  *     DIR/step-00000200.tmp/    one being written or removed; what a crash leaves is removed by the next begin
  *     DIR/checkpoint            symbolic link to the last complete step folder
  *     DIR/model.safetensors     symbolic links through DIR/checkpoint, so that DIR loads as a Hugging Face folder
- *     DIR/config.json          and the other files of a model that it may have: io/shards.h, io/model_files.h
+ *     DIR/config.json          and the other files of a model that it may have: io/shards.h, io/model_files.h; of
+ *                              additional_chat_templates/ the folder is the link
  *
  * File systems that have no symbolic links do without them: the highest step is the last then. */
 #ifndef AH_IO_FOLDER_H

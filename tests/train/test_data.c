@@ -215,6 +215,7 @@ static void more_templates_are_kept(void **state)
     at(path, part, "checkpoint");
     expect_same_file(model, path, "additional_chat_templates/rag.jinja");
     expect_same_file(model, path, "additional_chat_templates/tool_use.jinja");
+    expect_same_file(model, part, "additional_chat_templates/tool_use.jinja"); /* through a link of the folder's */
 }
 
 /* The token that ends a text is part of the data: kept when the training goes on, and another one is refused. */

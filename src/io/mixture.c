@@ -223,23 +223,55 @@ static void weight_add(struct ah_buf *text, double weight)
     ah__buf_printf(text, ":%s", digits);
 }
 
-int ah__mixture_text(char **out, const struct ah_mixture *mixture)
+static int text_make(struct ah_buf *text, const struct ah_mixture *mixture)
 {
-    struct ah_buf text = {0};
     for (size_t i = 0; i < mixture->count; i++) {
         const struct ah_mixture_source *source = &mixture->source[i];
         char *path;
-        int status = path_of(&path, source);
-        if (status != AH_OK) {
-            ah__buf_free(&text);
-            return status;
-        }
-        ah__buf_printf(&text, "%s%s", i ? "," : "", path);
+        AH_TRY(path_of(&path, source));
+        ah__buf_printf(text, "%s%s", i ? "," : "", path);
         if (source->weight > 0)
-            weight_add(&text, source->weight);
+            weight_add(text, source->weight);
         ah__free(path);
     }
-    int status = text.status == AH_OK ? ah__strdup(out, text.text) : text.status;
+    return text->status;
+}
+
+static int is_item(bool *same, const struct ah_mixture_item *item, const struct ah_mixture_source *source)
+{
+    char *path;
+    AH_TRY(path_of(&path, source));
+    *same = strcmp(item->path, path) == 0 && !(item->weight < source->weight || item->weight > source->weight);
+    ah__free(path);
+    return AH_OK;
+}
+
+/* Names may have what stands between names: "a,b" beside a file "a". */
+static int text_check(const char *text, const struct ah_mixture *mixture)
+{
+    struct ah_mixture_items items;
+    int status = ah__mixture_parse(&items, text);
+    bool same = status == AH_OK && items.count == mixture->count;
+    status = status == AH_EINPUT ? AH_OK : status;
+    for (size_t i = 0; i < mixture->count && same && status == AH_OK; i++)
+        status = is_item(&same, &items.item[i], &mixture->source[i]);
+    ah__mixture_items_free(&items);
+    if (status == AH_OK && !same)
+        status = ah__fail(AH_EINPUT,
+                          "data: found names that together mean other files, '%.300s', expected names without commas "
+                          "and colons",
+                          text);
+    return status;
+}
+
+int ah__mixture_text(char **out, const struct ah_mixture *mixture)
+{
+    struct ah_buf text = {0};
+    int status = text_make(&text, mixture);
+    if (status == AH_OK)
+        status = text_check(text.text, mixture);
+    if (status == AH_OK)
+        status = ah__strdup(out, text.text);
     ah__buf_free(&text);
     return status;
 }

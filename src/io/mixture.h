@@ -5,7 +5,8 @@
  *     FILE,FILE,..                 each as often as it is large: every window of all of them once per epoch
  *     FILE:WEIGHT,FILE:WEIGHT,..   by weights, positive numbers of any scale
  *
- * A text that names something that exists is that file, whatever commas and colons are in it; so is a part of it.
+ * A text that names something that exists is that file, whatever commas and colons are in it; so is a part of it, the
+ * longest that does.
  *
  * Samples come in cycles. A cycle has 1024 slots, shared out by the weights (largest remainder), or, without weights,
  * as many as all training parts have windows, each source as many as its own. Seed and cycle choose a permutation; a
@@ -51,7 +52,8 @@ int64_t ah__mixture_cycle(const struct ah_mixture *mixture);
 /* Of one source its own; of several their sums, signature of all of them and their slots, no stamp, and "several" where
  * formats differ. */
 const struct ah_tokens_info *ah__mixture_info(const struct ah_mixture *mixture);
-/* The text that opens the same from anywhere: real paths, where there is one, and weights. AH_ENOMEM. */
+/* The text that opens the same from anywhere: real paths, where there is one, and weights. AH_EINPUT: names with commas
+ * or colons that would be read as others; AH_ENOMEM. */
 int ah__mixture_text(char **out, const struct ah_mixture *mixture);
 /* [ah__mixture_count], freed by ah__mixture_marks_free. AH_ENOMEM. */
 int ah__mixture_marks(struct ah_mixture_mark **out, const struct ah_mixture *mixture);

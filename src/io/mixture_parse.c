@@ -13,11 +13,11 @@ static bool is_there(const char *path)
     return strcmp(path, AH_STANDARD_INPUT) == 0 || ah__path_exists(path);
 }
 
-/* The colon before a weight; null: there is none. */
+/* The colon before a weight, in which no comma is; null: there is none. */
 static char *weight_colon(char *path)
 {
     char *colon = strrchr(path, ':');
-    return colon && colon != path ? colon : NULL;
+    return colon && colon != path && !strchr(colon, ',') ? colon : NULL;
 }
 
 static bool is_number(double *out, const char *text)
@@ -48,23 +48,19 @@ static int piece_take(bool *found, struct ah_mixture_item *out, const char *text
     return AH_OK;
 }
 
-/* The shortest piece up to a comma or the end that names something; where none does, the first. */
+/* The longest piece up to the end or a comma that names something; where none does, the first. */
 static int item_take(struct ah_mixture_item *out, const char **text)
 {
-    size_t first = strcspn(*text, ","), length = first;
-    bool found = false;
-    for (;; length += 1 + strcspn(*text + length + 1, ",")) {
+    size_t first = strcspn(*text, ","), length = strlen(*text);
+    bool found;
+    for (;;) {
         AH_TRY(piece_take(&found, out, *text, length));
-        if (found || !(*text)[length])
+        if (found || length == first)
             break;
         ah__free(out->path);
         out->path = NULL;
-    }
-    if (!found) {
-        length = first;
-        ah__free(out->path);
-        out->path = NULL;
-        AH_TRY(piece_take(&found, out, *text, length));
+        while ((*text)[--length] != ',')
+            continue;
     }
     *text += length;
     return AH_OK;

@@ -91,6 +91,9 @@ static void names_are_told_from_weights(void **state)
     expect_items(text, 3, (const char *[]){odd, number, b}, (double[]){2, 1, 7});
     snprintf(text, sizeof text, "%s:1,-:2", a);
     expect_items(text, 2, (const char *[]){a, "-"}, (double[]){1, 2});
+    snprintf(text, sizeof text, "%s,%s", make("x,y", 50, 3), b); /* beside a name that is its first part */
+    make("x", 60, 3);
+    expect_items(text, 2, (const char *[]){in("x,y"), b}, (double[]){0, 0});
     expect_items("gone.jsonl:1,lost:b.jsonl:2", 2, (const char *[]){"gone.jsonl", "lost:b.jsonl"}, (double[]){1, 2});
     expect_items("gone:away", 1, (const char *[]){"gone:away"}, (double[]){0});
 }
@@ -269,6 +272,26 @@ static void the_text_opens_it_again(void **state)
     ah__mixture_close(mixture);
 }
 
+/* A training is not begun whose data could not be found again. */
+static void a_text_that_means_others_is_refused(void **state)
+{
+    (void)state;
+    char text[2048], *again = NULL;
+    make("n:7", 10, 40);
+    snprintf(text, sizeof text, "%s:7.0,%s:1", make("n", 60, 40), make("b.txt", 20, 9));
+    struct ah_mixture *mixture = open(text);
+    assert_fails(ah__mixture_text(&again, mixture), AH_EINPUT, "data: found names that together mean other files, '");
+    ah__mixture_close(mixture);
+    snprintf(text, sizeof text, "%s,%s", make("x,y", 10, 40), make("x", 60, 9));
+    mixture = open(text);
+    assert_ok(ah__mixture_text(&again, mixture));
+    ah__mixture_close(mixture);
+    mixture = open(again);
+    assert_int_equal(ah__mixture_count(mixture), 2);
+    ah__mixture_close(mixture);
+    ah__free(again);
+}
+
 /* Validation goes through each source's own part, in the shares. */
 static void validation_has_the_shares(void **state)
 {
@@ -295,4 +318,5 @@ static void validation_has_the_shares(void **state)
 AH_TEST_SUITE("io/mixture", cmocka_unit_test(names_are_told_from_weights), cmocka_unit_test(what_is_wrong_is_named),
               cmocka_unit_test(shares_are_exact), cmocka_unit_test(sources_alternate),
               cmocka_unit_test(by_size_each_window_once_an_epoch), cmocka_unit_test(batches_split_alike),
-              cmocka_unit_test(the_text_opens_it_again), cmocka_unit_test(validation_has_the_shares))
+              cmocka_unit_test(the_text_opens_it_again), cmocka_unit_test(a_text_that_means_others_is_refused),
+              cmocka_unit_test(validation_has_the_shares))

@@ -262,14 +262,67 @@ static int value_next(bool *more, struct ah_records *records)
     return c == '{' ? value_take(records) : fail_expected(records, "an object");
 }
 
-/* Nothing but blanks stands behind an array that is the whole text. */
+/* A value that is no record, in an object whose records are given. */
+static int value_skip(struct ah_records *records)
+{
+    char c;
+    AH_TRY(next_character(&c, records));
+    for (;;) {
+        struct ah_json_fault fault;
+        size_t length, end = 0;
+        const char *text = rest(records, &length);
+        int status = ah__json_value_end(&end, text, length, &fault);
+        bool open = status == AH_OK ? end == length : fault.cut; /* a number may go on */
+        if (open && !records->reader->ended) {
+            AH_TRY(read_more(records));
+            continue;
+        }
+        if (status != AH_OK) {
+            record_set(records, length);
+            return ah__records_fault(records, &fault);
+        }
+        give(records, end);
+        return AH_OK;
+    }
+}
+
+static int character_take(struct ah_records *records, char wanted, const char *expected)
+{
+    char c;
+    AH_TRY(next_character(&c, records));
+    if (c != wanted)
+        return fail_expected(records, expected);
+    give(records, 1);
+    return AH_OK;
+}
+
+/* What stands behind the array in its object, up to the object's brace. */
+static int members_skip(struct ah_records *records)
+{
+    char c;
+    for (;;) {
+        AH_TRY(next_character(&c, records));
+        if (c != ',')
+            return character_take(records, '}', "',' or '}' behind the array");
+        give(records, 1);
+        AH_TRY(next_character(&c, records));
+        if (c != '"')
+            return fail_expected(records, "a key behind the array");
+        AH_TRY(value_skip(records));
+        AH_TRY(character_take(records, ':', "':' behind a key"));
+        AH_TRY(value_skip(records));
+    }
+}
+
+/* Nothing but blanks stands behind an array, or behind the object that it is in. */
 static int end_check(struct ah_records *records)
 {
     char c;
     if (records->enclosed)
-        return AH_OK;
+        AH_TRY(members_skip(records));
     AH_TRY(next_character(&c, records));
-    return c ? fail_expected(records, "nothing behind the array") : AH_OK;
+    return c ? fail_expected(records, records->enclosed ? "nothing behind the object" : "nothing behind the array")
+             : AH_OK;
 }
 
 /* A comma, or the array's end. */

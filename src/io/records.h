@@ -27,7 +27,7 @@ struct ah_records {
     size_t length;
     char where[640];
     bool ended;    /* the array was closed */
-    bool enclosed; /* the array is a member of an object, whose rest is left alone */
+    bool enclosed; /* the array is a member of an object, whose other members are passed over */
 };
 
 /* What a file is whose first `length` bytes are these: by its name, .json, .jsonl, .ndjson or .jsonlines (packed too),

@@ -118,6 +118,7 @@ static void records_have_many_shapes(void **state)
         {"a.json", "{\"version\": [1, {}], \"data\": [{\"text\": \"a\"},\n{\"text\": \"b\"}], \"more\": 1}",
          "T a;T b;"},
         {"a", "{\n \"data\": [\n  {\"text\": \"a\"}\n ]\n}\n", "T a;"},
+        {"a", "{\"data\": [{\"text\": \"a\"}] , \"n\" : -1.5e3,\n\"o\":{\"]\": []},\"z\":null }\n", "T a;"},
         /* objects of several lines */
         {"a.json", "{\n  \"text\": \"a\"\n}\n{\n  \"text\": \"b\"\n}\n", "T a;T b;"},
         /* a record that has data of its own */
@@ -198,6 +199,12 @@ static void faults_are_named_once(void **state)
         {"b.json", "[{\"text\": \"a\"},]", "b.json: line 1: found ']', expected an object"},
         {"b.json", "[{\"text\": \"a\"}", "b.json: line 1: found the end of the file, expected ',' or ']'"},
         {"b.json", "[{\"text\": \"a\"}] x", "b.json: line 1: found 'x', expected nothing behind the array"},
+        {"b.json", "{\"data\": [{\"text\": \"a\"}]} x", "line 1: found 'x', expected nothing behind the object"},
+        {"b.json", "{\"data\": [{\"text\": \"a\"}]", "found the end of the file, expected ',' or '}' behind the array"},
+        {"b.json", "{\"data\": [{\"text\": \"a\"}], \"n\": 1\n", "line 2: found the end of the file, expected ',' or"},
+        {"b.json", "{\"data\": [{\"text\": \"a\"}],\n \"n\": 01}", "b.json: line 2, column 7: found '01'"},
+        {"b.json", "{\"data\": [{\"text\": \"a\"}], n: 1}", "line 1: found 'n: 1}', expected a key behind the array"},
+        {"b.json", "{\"data\": [{\"text\": \"a\"}], \"n\" 1}", "line 1: found '1}', expected ':' behind a key"},
         {"b.json", "\xef\xbb\xbf [{\"text\": \"a\"}]\n\n[", "b.json: line 3: found '[', expected nothing behind"},
         {"b.json", "[\"a\", \"b\"]", "b.json: line 1: found '\"a\", \"b\"]', expected an object, as every record"},
         {"b.json", "\"a\"", "b.json: line 1: found '\"a\"', expected an object"},

@@ -161,6 +161,7 @@ static int64_t copy_most_bytes(const struct ah_training *training)
     return budget ? left : INT64_MAX;
 }
 
+/* One that is half prepared, as where memory ran out, is as if it never was: the next save begins again. */
 static int prepare_saver(struct ah_training *training)
 {
     struct ah_saver *saver = &training->saver;
@@ -170,8 +171,12 @@ static int prepare_saver(struct ah_training *training)
     saver->model = training->model;
     saver->partition = training->session->partition;
     saver->copy_most_bytes = copy_most_bytes(training);
-    AH_TRY(fill_state(&saver->state, training));
-    return ah__saver_init(saver);
+    int status = fill_state(&saver->state, training);
+    if (status == AH_OK)
+        status = ah__saver_init(saver);
+    if (status != AH_OK)
+        ah__saver_fini(saver);
+    return status;
 }
 
 /* A folder that was removed or renamed under the training is made again: what was trained is worth more than order. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "train/tiny.h"
 
@@ -110,6 +111,33 @@ static void saving_in_between_loses_no_step(void **state)
     resume.out_dir = NULL;
     assert_ok(ah_train(&result, &resume));
     assert_int_equal(result.steps_done, STEPS);
+}
+
+/* A save for which there was no memory, at each of its first allocations, and one that has it. */
+static void a_save_begins_again_after_one_without_memory(void **state)
+{
+    (void)state;
+    enum { ALLOCATIONS = 24 };
+    struct place place, first;
+    struct ah_step step;
+    int refused = 0;
+    place_init(&first);
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.out_dir = NULL;
+    for (uint64_t n = ALLOCATIONS; n > 0; n--) {
+        struct ah_trainer *trainer = opened(&options);
+        assert_ok(ah_trainer_step(trainer, &step));
+        ah__alloc_fail_at(n);
+        refused += ah_trainer_save(trainer, place.out) == AH_ENOMEM;
+        ah__alloc_fail_at(0);
+        assert_ok(ah_trainer_save(trainer, n == ALLOCATIONS ? first.out : place.out));
+        ah_trainer_close(trainer);
+        if (n < ALLOCATIONS)
+            expect_same_file(first.out, place.out, "checkpoint/model.safetensors");
+        assert_ok(ah__folder_remove(place.out));
+    }
+    assert_int_equal(refused, ALLOCATIONS);
 }
 
 static void no_folder_no_checkpoint(void **state)
@@ -265,6 +293,7 @@ static void a_newer_caller_is_refused(void **state)
 }
 
 AH_TEST_SUITE("train/trainer", cmocka_unit_test(a_loop_of_steps_is_a_training),
-              cmocka_unit_test(saving_in_between_loses_no_step), cmocka_unit_test(no_folder_no_checkpoint),
+              cmocka_unit_test(saving_in_between_loses_no_step),
+              cmocka_unit_test(a_save_begins_again_after_one_without_memory), cmocka_unit_test(no_folder_no_checkpoint),
               cmocka_unit_test(own_batches_in_any_pace), cmocka_unit_test(wrong_batches_are_refused),
               cmocka_unit_test(an_older_caller_trains), cmocka_unit_test(a_newer_caller_is_refused))

@@ -132,22 +132,44 @@ static int param_write(struct export *to, const struct ah_value *value)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static const char *file_text(const struct export *to, const char *name)
+/* Null: the folder has no such file. */
+static const struct ah_model_file *file_of(const struct export *to, const char *name)
 {
     for (size_t i = 0; i < to->files.count; i++)
         if (strcmp(to->files.file[i].name, name) == 0)
-            return to->files.file[i].text;
+            return &to->files.file[i];
     return NULL;
 }
 
-static int keys_put(struct export *to)
+static const char *file_text(const struct export *to, const char *name)
 {
+    const struct ah_model_file *file = file_of(to, name);
+    return file ? file->text : NULL;
+}
+
+static int tokenizer_put(struct export *to)
+{
+    static const char name[] = "tokenizer.model";
+    bool of_pieces = strcmp(to->from.tokenizer->name, name) == 0;
+    const struct ah_model_file *pieces = of_pieces ? file_of(to, name) : NULL;
     const struct ah_gguf_tokenizer tokenizer = {.path = to->folder,
                                                 .json = file_text(to, "tokenizer.json"),
                                                 .config = file_text(to, "tokenizer_config.json"),
                                                 .template = file_text(to, "chat_template.jinja"),
+                                                .pieces = pieces ? pieces->text : NULL,
+                                                .pieces_length = pieces ? pieces->length : 0,
                                                 .tokenizer = to->from.tokenizer,
                                                 .rows = ah_model_get(to->from.model)->vocab_size};
+    if (tokenizer.json || tokenizer.pieces)
+        return ah__gguf_put_tokenizer(to->writer, &tokenizer);
+    return ah__fail(AH_EINPUT,
+                    "%s: found %s, expected tokenizer.json with byte-level or SentencePiece's BPE, or tokenizer.model: "
+                    "GGUF files have their tokenizer inside, and others are not written",
+                    to->folder, to->from.tokenizer->name);
+}
+
+static int keys_put(struct export *to)
+{
     static const struct {
         uint32_t type, file_type;
     } file_types[] = {{AH_GGUF_F32, 0}, {AH_GGUF_F16, 1}, {AH_GGUF_Q8_0, 7}, {AH_GGUF_BF16, 32}};
@@ -156,12 +178,7 @@ static int keys_put(struct export *to)
         if (file_types[i].type == to->type->id)
             ah__gguf_put_int(to->writer, "general.file_type", file_types[i].file_type);
     ah__gguf_put_int(to->writer, "general.quantization_version", 2);
-    if (!tokenizer.json)
-        return ah__fail(AH_EINPUT,
-                        "%s: found %s, expected tokenizer.json with byte-level BPE: GGUF files have their tokenizer "
-                        "inside, and others are not written",
-                        to->folder, to->from.tokenizer->name);
-    return ah__gguf_put_tokenizer(to->writer, &tokenizer);
+    return tokenizer_put(to);
 }
 
 static int tensors_declare(struct export *to)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/tables.h"
 #include "tokenizer/token_map.h"
 
@@ -233,23 +234,58 @@ static bool is_type(const cJSON *part, const char *type)
     return cJSON_IsString(found) && strcmp(found->valuestring, type) == 0;
 }
 
+/* What SentencePiece has for a space. */
+#define MARK "\xe2\x96\x81"
+
+static bool is_text(const cJSON *part, const char *key, const char *text)
+{
+    const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, key));
+    return found && strcmp(found, text) == 0;
+}
+
+/* A part that finds spaces, by a string and not by an expression. */
+static bool finds_spaces(const cJSON *part, const char *type)
+{
+    return is_type(part, type) && is_text(cJSON_GetObjectItemCaseSensitive(part, "pattern"), "String", " ");
+}
+
+/* A step of a normalizer that marks spaces, or puts one first. */
+static bool step_take(bool *replaces, bool *prefix, const cJSON *step)
+{
+    bool marks = finds_spaces(step, "Replace") && is_text(step, "content", MARK);
+    bool first = is_type(step, "Prepend") && is_text(step, "prepend", MARK);
+    *replaces = *replaces || marks;
+    *prefix = *prefix || first;
+    return marks || first;
+}
+
+/* "never", another scheme, or, of older files, add_prefix_space. */
+static bool metaspace_prefix(const cJSON *metaspace)
+{
+    if (cJSON_HasObjectItem(metaspace, "prepend_scheme"))
+        return !is_text(metaspace, "prepend_scheme", "never");
+    return !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(metaspace, "add_prefix_space"));
+}
+
 /* Whether spaces are marked as SentencePiece does it, by a normalizer or by Metaspace, and if one comes first. */
 static bool marks_spaces(bool *prefix, const cJSON *tokenizer)
 {
     const cJSON *normal = cJSON_GetObjectItemCaseSensitive(tokenizer, "normalizer"), *step;
     const cJSON *before = cJSON_GetObjectItemCaseSensitive(tokenizer, "pre_tokenizer");
-    const char *scheme = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(before, "prepend_scheme"));
-    bool replaces = is_type(normal, "Replace");
-    *prefix = scheme && strcmp(scheme, "never") != 0;
-    if (is_type(before, "Metaspace"))
-        return cJSON_IsNull(normal) && cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(before, "split"));
-    if (before && !cJSON_IsNull(before) && !is_type(before, "Split")) /* Gemma's: at spaces, of which none is left */
+    bool replaces = false, plain = !before || cJSON_IsNull(before);
+    *prefix = false;
+    if (is_type(before, "Metaspace")) {
+        *prefix = metaspace_prefix(before);
+        return (!normal || cJSON_IsNull(normal)) && is_text(before, "replacement", MARK) &&
+               cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(before, "split"));
+    }
+    if (!plain && !finds_spaces(before, "Split")) /* Gemma's, which finds none: they are marked by then */
         return false;
+    if (!is_type(normal, "Sequence"))
+        return step_take(&replaces, prefix, normal) && replaces;
     cJSON_ArrayForEach(step, cJSON_GetObjectItemCaseSensitive(normal, "normalizers"))
     {
-        *prefix = *prefix || is_type(step, "Prepend");
-        replaces = replaces || is_type(step, "Replace");
-        if (!is_type(step, "Prepend") && !is_type(step, "Replace"))
+        if (!step_take(&replaces, prefix, step))
             return false;
     }
     return replaces;
@@ -266,7 +302,8 @@ static int kind_find(struct written *to)
         return AH_OK;
     if (fallback)
         return ah__fail(AH_EINPUT,
-                        "%s: key 'normalizer': found other steps, expected SentencePiece's, which mark spaces",
+                        "%s: keys 'normalizer' and 'pre_tokenizer': found other steps, expected SentencePiece's, which "
+                        "mark spaces by U+2581",
                         to->from->path);
     to->pre = ah__token_tables_pre_of(to->json.node);
     if (to->pre)
@@ -350,15 +387,87 @@ static void put_scores(const struct written *to)
     ah__gguf_put_bool(to->writer, KEY("add_space_prefix"), to->prefix);
 }
 
-static int put_all(struct written *to)
+/* ---- of SentencePiece's file ------------------------------------------------------------------------------------- */
+
+/* What llama.cpp's SentencePiece does: byte pairs of the text as it is, spaces marked. */
+static int model_check(const struct written *to, const struct ah_sentencepiece_model *model)
 {
+    const char *found = model->unigram          ? "unigrams"
+                        : !model->byte_fallback ? "no bytes for what is unknown"
+                        : model->rules.length   ? "replacements of characters"
+                        : model->removes_spaces || model->space_behind || !model->escapes_spaces
+                            ? "spaces that are not kept, or not marked"
+                            : NULL;
+    return found ? ah__fail(AH_EINPUT,
+                            "%s: tokenizer.model: found %s, expected SentencePiece's BPE as Llama 2 has it, which is "
+                            "what GGUF has keys for",
+                            to->from->path, found)
+                 : AH_OK;
+}
+
+static int tokens_of_model(struct written *to, const struct ah_sentencepiece_model *model)
+{
+    for (size_t i = 0; i < model->count; i++) {
+        const struct ah_token_row *row = &model->rows[i];
+        char *text;
+        AH_TRY(ah__sprintf(&text, "%.*s", (int)row->length, row->text));
+        int status = token_set(to, (int64_t)i, text, row->type);
+        ah__free(text);
+        AH_TRY(status);
+        to->tokens[i].score = row->score;
+    }
+    return AH_OK;
+}
+
+/* What other files of the folder add to the pieces, or make special. */
+static int tokens_of_folder(struct written *to, const struct ah_sentencepiece_model *model)
+{
+    const struct ah_tokenizer *tokenizer = to->from->tokenizer;
+    for (int32_t id = 0; id < tokenizer->vocab_size; id++) {
+        const char *text = tokenizer->token(tokenizer, id);
+        bool special = tokenizer->is_special(tokenizer, id), piece = (size_t)id < model->count;
+        if (text && !piece)
+            AH_TRY(token_set(to, id, text, special ? AH_TOKEN_CONTROL : AH_TOKEN_USER));
+        else if (piece && special && to->tokens[id].type != AH_TOKEN_UNKNOWN)
+            to->tokens[id].type = AH_TOKEN_CONTROL;
+    }
+    return AH_OK;
+}
+
+static int pieces_take(struct written *to, const struct ah_sentencepiece_model *model)
+{
+    AH_TRY(model_check(to, model));
+    to->prefix = model->adds_space;
+    AH_TRY(tokens_of_model(to, model));
+    return tokens_of_folder(to, model);
+}
+
+static int put_pieces(struct written *to)
+{
+    struct ah_sentencepiece_model model;
+    AH_TRY(ah__sentencepiece_model_read(&model, to->from->pieces, to->from->pieces_length, to->from->path));
+    int status = pieces_take(to, &model);
+    ah__sentencepiece_model_free(&model);
+    AH_TRY(status);
+    return tokens_pad(to);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static int put_json(struct written *to)
+{
+    AH_TRY(ah__json_parse(&to->json, to->from->json, strlen(to->from->json), to->from->path));
     AH_TRY(ah__json_object(&to->model, &to->json, "model"));
     AH_TRY(kind_find(to));
     AH_TRY(tokens_of_vocab(to));
     AH_TRY(tokens_of_added(to));
     AH_TRY(tokens_pad(to));
-    if (!to->pre)
-        AH_TRY(pieces_find(to));
+    return to->pre ? AH_OK : pieces_find(to);
+}
+
+static int put_all(struct written *to)
+{
+    AH_TRY(to->from->json ? put_json(to) : put_pieces(to));
     ah__gguf_put_text(to->writer, KEY("model"), to->pre ? "gpt2" : "llama");
     ah__gguf_put_text(to->writer, KEY("pre"), to->pre ? to->pre : "default");
     put_tokens(to);
@@ -373,11 +482,9 @@ static int put_all(struct written *to)
 int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, const struct ah_gguf_tokenizer *from)
 {
     struct written to = {.writer = writer, .from = from};
-    AH_TRY(ah__json_parse(&to.json, from->json, strlen(from->json), from->path));
-    int status = ah__new(&to.tokens, (size_t)from->rows, sizeof *to.tokens);
-    if (status == AH_OK)
-        status = put_all(&to);
-    for (int64_t i = 0; i < from->rows && to.tokens; i++)
+    AH_TRY(ah__new(&to.tokens, (size_t)from->rows, sizeof *to.tokens));
+    int status = put_all(&to);
+    for (int64_t i = 0; i < from->rows; i++)
         ah__free(to.tokens[i].text);
     ah__free(to.tokens);
     ah__json_free(&to.json);

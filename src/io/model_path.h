@@ -1,5 +1,5 @@
-/* What people give as a model and what is none: names of the hub, files of weights, pointers of Git LFS. Takes a path,
- * gives the line that says what it is and what to do. */
+/* What people give as a model and what is none: names of the hub, files of weights, pointers of Git LFS, links whose
+ * file is gone, folders in other forms. Takes a path, gives the line that says what it is and what to do. */
 #ifndef AH_IO_MODEL_PATH_H
 #define AH_IO_MODEL_PATH_H
 

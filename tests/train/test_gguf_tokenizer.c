@@ -1,0 +1,189 @@
+/* Tokenizers into GGUF files: what is written gives the same ids, and what llama.cpp would do otherwise is refused. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "io/gguf_write.h"
+#include "io/model_tokenizer.h"
+#include "train/tiny.h"
+
+static const char config[] =
+    "{\"model_type\": \"llama\", \"vocab_size\": 1760, \"hidden_size\": 16, \"intermediate_size\": 16, "
+    "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"num_key_value_heads\": 2, "
+    "\"max_position_embeddings\": 64}";
+
+/* A model's folder without a tokenizer, that was trained. */
+static void folder_of(char folder[PATH_SIZE])
+{
+    struct place place;
+    struct ah_train_result result;
+    char model[PATH_SIZE], file[PATH_SIZE];
+    place_init(&place);
+    snprintf(model, sizeof model, "%s", ah_test_folder());
+    write_text(at(file, model, "config.json"), config);
+    struct ah_train_options options = options_of(&place);
+    options.model_path = model;
+    options.profile_path = NULL;
+    options.steps = 1;
+    assert_ok(ah_train(&result, &options));
+    snprintf(folder, PATH_SIZE, "%s/checkpoint", place.out);
+}
+
+/* The file of a golden tokenizer. */
+static char *golden(size_t *length, const char *tokenizer, const char *name)
+{
+    char path[512], *text;
+    snprintf(path, sizeof path, "%s/golden/tokenizers/%s/%s", ah_test_source(), tokenizer, name);
+    assert_ok(ah__file_read(&text, length, path, 1 << 20));
+    return text;
+}
+
+/* Ids of prompts, of texts without user-defined pieces: behind those llama.cpp adds a space, and SentencePiece does
+ * not. */
+static void expect_same(const char *a, const char *b)
+{
+    static const char *const texts[] = {
+        "",
+        "a",
+        "The quick brown fox.",
+        "  two  spaces ",
+        "\n\ttabs\n",
+        "\xc3\xa9 3,14 2",
+        "x<s>y",
+        "\xf0\x9f\x98\x80 and \xe2\x96\x81",
+        "for (int i = 0; i < 12; i++)",
+        "<<begin>> said he",
+    };
+    const struct ah_tokenizer *left, *right;
+    assert_ok(ah__model_tokenizer_open(&left, a));
+    assert_ok(ah__model_tokenizer_open(&right, b));
+    assert_true(left->bos == right->bos && left->eos == right->eos && left->has_eos == right->has_eos);
+    for (size_t i = 0; i < AH_LENGTH(texts); i++) {
+        int32_t *ids, *others;
+        int64_t count, other;
+        assert_ok(left->encode_prompt(&ids, &count, left, texts[i], strlen(texts[i])));
+        assert_ok(right->encode_prompt(&others, &other, right, texts[i], strlen(texts[i])));
+        if (count != other || memcmp(ids, others, (size_t)count * sizeof *ids) != 0)
+            fail_msg("'%s': found other ids", texts[i]);
+        ah__free(ids);
+        ah__free(others);
+    }
+    ah__tokenizer_close(left);
+    ah__tokenizer_close(right);
+}
+
+static void expect_types(const char *path, int32_t id, int64_t type)
+{
+    struct ah_gguf *file;
+    struct ah_gguf_array types;
+    int64_t found = 0;
+    assert_ok(ah__gguf_open(&file, path));
+    assert_ok(ah__gguf_ints(&types, file, "tokenizer.ggml.token_type"));
+    for (int32_t i = 0; i <= id; i++)
+        found = ah__gguf_next_int(&types);
+    assert_int_equal(found, type);
+    ah__gguf_close(file);
+}
+
+/* Scores fall from one merged piece to the next. */
+static void expect_falling_scores(const char *path, int32_t first, int32_t count)
+{
+    struct ah_gguf *file;
+    struct ah_gguf_array scores;
+    double before = 1, score;
+    assert_ok(ah__gguf_open(&file, path));
+    assert_ok(ah__gguf_doubles(&scores, file, "tokenizer.ggml.scores"));
+    for (int32_t i = 0; i<first + count; i++, before = i> first ? score : 1) {
+        score = ah__gguf_next_double(&scores);
+        assert_true(i <= first || score < before);
+    }
+    ah__gguf_close(file);
+}
+
+/* With a token of its own behind the pieces. */
+static void tokenizer_model_goes_into_the_file(void **state)
+{
+    (void)state;
+    char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
+    size_t length;
+    folder_of(folder);
+    char *pieces = golden(&length, "pieces_bpe", "tokenizer.model");
+    assert_ok(ah__file_write(at(path, folder, "tokenizer.model"), pieces, length));
+    ah__free(pieces);
+    write_text(at(path, folder, "tokenizer_config.json"),
+               "{\"tokenizer_class\": \"LlamaTokenizer\", \"added_tokens_decoder\": {\"1500\": "
+               "{\"content\": \"<|end|>\", \"special\": true}}, \"eos_token\": \"<|end|>\"}");
+    assert_ok(ah_export_gguf(at(file, folder, "out.gguf"), folder, "f16"));
+    expect_same(folder, file);
+    expect_falling_scores(file, 400, 100);
+    expect_types(file, 0, 2);    /* unknown */
+    expect_types(file, 1, 3);    /* control */
+    expect_types(file, 1500, 3); /* and that of the folder */
+    expect_types(file, 1501, 5); /* unused */
+}
+
+static void other_pieces_are_refused(void **state)
+{
+    (void)state;
+    char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
+    size_t length;
+    folder_of(folder);
+    char *pieces = golden(&length, "pieces_unigram", "tokenizer.model");
+    assert_ok(ah__file_write(at(path, folder, "tokenizer.model"), pieces, length));
+    ah__free(pieces);
+    assert_fails(ah_export_gguf(at(file, folder, "out.gguf"), folder, "f16"), AH_EINPUT,
+                 "tokenizer.model: found unigrams, expected SentencePiece's BPE as Llama 2 has it");
+    assert_false(ah__path_exists(file));
+}
+
+/* The golden tokenizer with its first `from` replaced. */
+static void write_with(const char *path, const char *tokenizer, const char *from, const char *to)
+{
+    char *changed;
+    size_t length;
+    char *text = golden(&length, tokenizer, "tokenizer.json");
+    size_t found = 0;
+    while (found < length && strncmp(text + found, from, strlen(from)) != 0)
+        found++;
+    assert_true(found < length);
+    assert_ok(ah__sprintf(&changed, "%.*s%s%s", (int)found, text, to, text + found + strlen(from)));
+    ah__free(text);
+    write_text(path, changed);
+    ah__free(changed);
+}
+
+/* Steps of the same kinds with other texts are not SentencePiece's. */
+static void only_its_marks_are_sentencepieces(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tokenizer, *from, *to, *words;
+    } rows[] = {
+        {"llama2", "\"prepend\"", "\"prepend\"", "key 'model.merges'"}, /* as it is: what comes after */
+        {"llama2", "\"String\":\" \"", "\"String\":\"_\"", "keys 'normalizer' and 'pre_tokenizer'"},
+        {"llama2", "\"content\":\"\xe2\x96\x81\"", "\"content\":\"_\"", "keys 'normalizer' and 'pre_tokenizer'"},
+        {"llama2", "\"prepend\":\"\xe2\x96\x81\"", "\"prepend\":\"_\"", "keys 'normalizer' and 'pre_tokenizer'"},
+        {"llama2", "\"pre_tokenizer\":null",
+         "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"String\": \",\"}, \"behavior\": "
+         "\"MergedWithPrevious\", \"invert\": false}",
+         "keys 'normalizer' and 'pre_tokenizer'"},
+        {"llama2", "\"pre_tokenizer\":null",
+         "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, \"behavior\": "
+         "\"MergedWithPrevious\", \"invert\": false}",
+         "key 'model.merges'"},
+        {"mistral", "\"split\":false", "\"split\":true", "keys 'normalizer' and 'pre_tokenizer'"},
+        {"mistral", "\"replacement\":\"\xe2\x96\x81\"", "\"replacement\":\"_\"",
+         "keys 'normalizer' and 'pre_tokenizer'"},
+    };
+    char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
+    folder_of(folder);
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        write_with(at(path, folder, "tokenizer.json"), rows[i].tokenizer, rows[i].from, rows[i].to);
+        assert_fails(ah_export_gguf(at(file, folder, "out.gguf"), folder, "f16"), AH_EINPUT, rows[i].words);
+        assert_false(ah__path_exists(file));
+    }
+}
+
+AH_TEST_SUITE("train/gguf_tokenizer", cmocka_unit_test(tokenizer_model_goes_into_the_file),
+              cmocka_unit_test(other_pieces_are_refused), cmocka_unit_test(only_its_marks_are_sentencepieces))

@@ -111,13 +111,22 @@ static int kind_read(struct ah_token_tables *tables, const struct ah_gguf *file)
     if (!model || strcmp(model, "gpt2") != 0)
         return ah__fail(AH_EINPUT, "%s: key '" KEY("model") "': found %s%.40s%s, expected 'gpt2' or 'llama'",
                         ah__gguf_path(file), model ? "'" : "nothing", model ? model : "", model ? "'" : "");
-    tables->pre = pre;
-    if (pre && ah__token_tables_pre(&tables->add_bos, pre))
+    tables->pre = pre && *pre ? pre : "default"; /* as llama.cpp takes it, and warns: ah__gguf_splits_by_default */
+    if (ah__token_tables_pre(&tables->add_bos, tables->pre))
         return AH_OK;
     return ah__fail(AH_EINPUT,
-                    "%s: key '" KEY("pre") "': found %s%.40s%s, expected how its text is split: gpt-2, llama-bpe, "
-                                           "qwen2, smollm or another of docs/tokenizers.md; newer conversions have it",
-                    ah__gguf_path(file), pre ? "'" : "nothing", pre ? pre : "", pre ? "'" : "");
+                    "%s: key '" KEY("pre") "': found '%.40s', expected how its text is split: gpt-2, llama-bpe, "
+                                           "qwen2, smollm or another of docs/models.md",
+                    ah__gguf_path(file), pre);
+}
+
+int ah__gguf_splits_by_default(bool *out, const struct ah_gguf *file)
+{
+    const char *model = "", *pre = "";
+    AH_TRY(ah__gguf_text(&model, file, KEY("model")));
+    AH_TRY(ah__gguf_text(&pre, file, KEY("pre")));
+    *out = strcmp(model, "gpt2") == 0 && !*pre;
+    return AH_OK;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

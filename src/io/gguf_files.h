@@ -2,7 +2,7 @@
 #ifndef AH_IO_GGUF_FILES_H
 #define AH_IO_GGUF_FILES_H
 
-#include "base/status.h"
+#include "io/gguf.h"
 
 /* Texts of tokenizer.json, of tokenizer_config.json (what begins and ends a text; chat_template) and of
  * generation_config.json. */
@@ -11,6 +11,8 @@ struct ah_gguf_files {
 };
 /* AH_EINPUT names the file, the key, found and expected; AH_ECORRUPT; AH_ENOMEM. */
 int ah__gguf_files_load(struct ah_gguf_files *files, const char *path);
+/* Whether a file does not say how its byte-level tokenizer splits text, so that llama.cpp's default is taken. */
+int ah__gguf_splits_by_default(bool *out, const struct ah_gguf *file);
 /* Zero-initialised is fine. */
 void ah__gguf_files_free(struct ah_gguf_files *files);
 

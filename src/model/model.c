@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "graph/graph.h"
 #include "graph/tuning.h"
+#include "io/gguf_files.h"
 #include "io/model_path.h"
 #include "model/family.h"
 #include "model/gguf.h"
@@ -161,16 +162,38 @@ static int is_folder(bool *out, const char *path)
     return seen || argument ? AH_OK : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
 }
 
+/* Behind what is noted already. */
+static int note_split(struct ah_model *model, const char *path)
+{
+    char *note;
+    AH_TRY(ah__sprintf(&note,
+                       "%s%s%s: key 'tokenizer.ggml.pre': found nothing; text is split by llama.cpp's default, which "
+                       "may not be the model's own",
+                       model->note ? model->note : "", model->note ? "; " : "", path));
+    ah__free(model->note);
+    model->note = note;
+    return AH_OK;
+}
+
+static int gguf_parse(struct ah_model **out, const struct ah_gguf *file, const char *path)
+{
+    char *text;
+    bool by_default;
+    AH_TRY(ah__gguf_splits_by_default(&by_default, file));
+    AH_TRY(ah__gguf_config(&text, file));
+    int status = ah__model_parse(out, text, strlen(text), path);
+    ah__free(text);
+    if (status == AH_OK && by_default && (status = note_split(*out, path)) != AH_OK)
+        ah_model_free(*out);
+    return status;
+}
+
 static int gguf_load(struct ah_model **out, const char *path)
 {
     struct ah_gguf *file;
-    char *text;
     AH_TRY(ah__gguf_open(&file, path));
-    int status = ah__gguf_config(&text, file);
+    int status = gguf_parse(out, file, path);
     ah__gguf_close(file);
-    AH_TRY(status);
-    status = ah__model_parse(out, text, strlen(text), path);
-    ah__free(text);
     return status;
 }
 

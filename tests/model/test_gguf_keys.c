@@ -113,5 +113,31 @@ static void other_scalings_are_refused(void **state)
     }
 }
 
+/* The model is read, and the line that llama.cpp warns with is a note. */
+static void a_missing_way_to_split_is_noted(void **state)
+{
+    (void)state;
+    static const struct key keys[][3] = {
+        {{"tokenizer.ggml.model", "gpt2", 0}, {"llama.unheard_of", NULL, 1}},
+        {{"tokenizer.ggml.model", "gpt2", 0}, {"tokenizer.ggml.pre", "qwen2", 0}},
+        {{"tokenizer.ggml.model", "llama", 0}},
+    };
+    char path[512];
+    struct ah_model *model;
+    snprintf(path, sizeof path, "%s/keys.gguf", ah_test_folder());
+    for (size_t i = 0; i < AH_LENGTH(keys); i++) {
+        write(path, keys[i], 3, false);
+        assert_ok(ah_model_load(&model, path));
+        const char *note = ah_model_note(model);
+        if (i > 0)
+            assert_null(note);
+        else {
+            assert_non_null(strstr(note, "not read: llama.unheard_of; "));
+            assert_non_null(strstr(note, "key 'tokenizer.ggml.pre': found nothing; text is split by llama.cpp's"));
+        }
+        ah_model_free(model);
+    }
+}
+
 AH_TEST_SUITE("model/gguf_keys", cmocka_unit_test(a_factor_alone_is_linear),
-              cmocka_unit_test(other_scalings_are_refused))
+              cmocka_unit_test(other_scalings_are_refused), cmocka_unit_test(a_missing_way_to_split_is_noted))

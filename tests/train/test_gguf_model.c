@@ -375,43 +375,6 @@ static void expect_part_refused(const char *kind, uint32_t parts, const char *wo
     assert_fails(ah_model_load(&model, path), whole ? AH_ECORRUPT : AH_EINPUT, words);
 }
 
-/* Digits come in threes; elsewhere the four of them are one token. */
-static void expect_digits(const char *pre, int64_t count)
-{
-    static const char *const tokens[] = {"1", "2", "3", "4", "12", "123", "1234"};
-    static const char *const merges[] = {"1 2", "12 3", "123 4"};
-    char path[PATH_SIZE];
-    struct ah_gguf_writer *writer;
-    const struct ah_tokenizer *tokenizer;
-    int32_t *ids;
-    int64_t found;
-    snprintf(path, sizeof path, "%s/digits.gguf", ah_test_folder());
-    assert_ok(ah__gguf_writer_new(&writer));
-    ah__gguf_put_text(writer, "tokenizer.ggml.model", "gpt2");
-    ah__gguf_put_text(writer, "tokenizer.ggml.pre", pre);
-    ah__gguf_put_array(writer, "tokenizer.ggml.tokens", AH_GGUF_ITEMS_TEXT, AH_LENGTH(tokens));
-    for (size_t i = 0; i < AH_LENGTH(tokens); i++)
-        ah__gguf_item_text(writer, tokens[i], strlen(tokens[i]));
-    ah__gguf_put_array(writer, "tokenizer.ggml.merges", AH_GGUF_ITEMS_TEXT, AH_LENGTH(merges));
-    for (size_t i = 0; i < AH_LENGTH(merges); i++)
-        ah__gguf_item_text(writer, merges[i], strlen(merges[i]));
-    assert_ok(ah__gguf_writer_open(writer, path));
-    assert_ok(ah__gguf_writer_close(writer));
-    ah__gguf_writer_free(writer);
-    assert_ok(ah__model_tokenizer_open(&tokenizer, path));
-    assert_ok(tokenizer->encode(&ids, &found, tokenizer, "1234", 4));
-    assert_int_equal(found, count);
-    ah__free(ids);
-    ah__tokenizer_close(tokenizer);
-}
-
-static void unknown_tokenizers_split_as_llama_cpp_does(void **state)
-{
-    (void)state;
-    expect_digits("gpt-2", 1);
-    expect_digits("default", 2);
-}
-
 static void parts_of_models_are_refused(void **state)
 {
     (void)state;
@@ -489,6 +452,5 @@ AH_TEST_SUITE("train/gguf_model", cmocka_unit_test(templates_go_into_the_file),
               cmocka_unit_test(parameters_have_their_values), cmocka_unit_test(configuration_is_the_families),
               cmocka_unit_test(tokenizer_is_in_the_file), cmocka_unit_test(a_file_trains_and_becomes_a_folder),
               cmocka_unit_test(a_folder_becomes_a_file), cmocka_unit_test(pieces_of_sentencepiece_go_both_ways),
-              cmocka_unit_test(unknown_tokenizers_split_as_llama_cpp_does),
               cmocka_unit_test(what_llama_cpp_lacks_is_not_written), cmocka_unit_test(parts_of_models_are_refused),
               cmocka_unit_test(types_round_as_they_say), cmocka_unit_test(others_are_refused_by_name))

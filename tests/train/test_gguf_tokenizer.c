@@ -185,5 +185,45 @@ static void only_its_marks_are_sentencepieces(void **state)
     }
 }
 
+/* Digits come in threes; elsewhere the four of them are one token. */
+static void expect_digits(const char *pre, int64_t count)
+{
+    static const char *const tokens[] = {"1", "2", "3", "4", "12", "123", "1234"};
+    static const char *const merges[] = {"1 2", "12 3", "123 4"};
+    char path[PATH_SIZE];
+    struct ah_gguf_writer *writer;
+    const struct ah_tokenizer *tokenizer;
+    int32_t *ids;
+    int64_t found;
+    snprintf(path, sizeof path, "%s/digits.gguf", ah_test_folder());
+    assert_ok(ah__gguf_writer_new(&writer));
+    ah__gguf_put_text(writer, "tokenizer.ggml.model", "gpt2");
+    if (pre)
+        ah__gguf_put_text(writer, "tokenizer.ggml.pre", pre);
+    ah__gguf_put_array(writer, "tokenizer.ggml.tokens", AH_GGUF_ITEMS_TEXT, AH_LENGTH(tokens));
+    for (size_t i = 0; i < AH_LENGTH(tokens); i++)
+        ah__gguf_item_text(writer, tokens[i], strlen(tokens[i]));
+    ah__gguf_put_array(writer, "tokenizer.ggml.merges", AH_GGUF_ITEMS_TEXT, AH_LENGTH(merges));
+    for (size_t i = 0; i < AH_LENGTH(merges); i++)
+        ah__gguf_item_text(writer, merges[i], strlen(merges[i]));
+    assert_ok(ah__gguf_writer_open(writer, path));
+    assert_ok(ah__gguf_writer_close(writer));
+    ah__gguf_writer_free(writer);
+    assert_ok(ah__model_tokenizer_open(&tokenizer, path));
+    assert_ok(tokenizer->encode(&ids, &found, tokenizer, "1234", 4));
+    assert_int_equal(found, count);
+    ah__free(ids);
+    ah__tokenizer_close(tokenizer);
+}
+
+static void unknown_tokenizers_split_as_llama_cpp_does(void **state)
+{
+    (void)state;
+    expect_digits("gpt-2", 1);
+    expect_digits("default", 2);
+    expect_digits(NULL, 2);
+}
+
 AH_TEST_SUITE("train/gguf_tokenizer", cmocka_unit_test(tokenizer_model_goes_into_the_file),
-              cmocka_unit_test(other_pieces_are_refused), cmocka_unit_test(only_its_marks_are_sentencepieces))
+              cmocka_unit_test(other_pieces_are_refused), cmocka_unit_test(unknown_tokenizers_split_as_llama_cpp_does),
+              cmocka_unit_test(only_its_marks_are_sentencepieces))

@@ -83,12 +83,12 @@ AH_API void ah_talk_close(struct ah_talk *talk);
 
 struct ah_eval_options {
     const char *model_dir; /* as for ah_generate */
-    const char *data_path; /* as for ah_train */
+    const char *data_path; /* as for ah_train; of several files without weights every token counts alike */
     int64_t batch;         /* windows at a time; 0: 8 */
     int64_t seq;           /* tokens in a window; 0: of the training, else the model's longest, at most 1024 */
     const char *device;    /* as for ah_dev_open; null: "auto" */
     int threads;           /* of the CPU; 0: one per core */
-    /* Windows done and in all; nonzero ends with AH_ESTOP. May be null. */
+    /* Windows done and in all, of the file at work; nonzero ends with AH_ESTOP. May be null. */
     int (*on_progress)(int64_t done, int64_t windows, void *context);
     void *context;
     const char *eos;                      /* token that ends a text, or its id; null: as the tokenizer's files say */
@@ -100,7 +100,7 @@ struct ah_eval_result {
     double perplexity;    /* e^loss */
     double bits_per_byte; /* of the text that the tokens stand for; NaN where the data are token ids */
     int64_t tokens;       /* predicted: all (but the first, without bos), or what examples teach */
-    bool bos;             /* each window began with the token that the tokenizer puts before a text */
+    bool bos;             /* each window but those of examples began with the token that stands before a text */
 };
 /* How well a model predicts data. The data are cut into windows of seq tokens, and each token is predicted from those
  * before it in its window. Where the tokenizer puts a token before a text (BOS), each window begins with that, and

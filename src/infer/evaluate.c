@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "infer/inference.h"
+#include "io/mixture_parse.h"
 #include "io/safetensors.h"
 #include "io/stream.h"
 
@@ -13,14 +14,17 @@ enum { BATCH = 8, MOST_SEQ = 1024 };
 struct evaluator {
     const struct ah_eval_options *options;
     struct ah_inference model;
+    const char *path; /* of the file at work */
     struct ah_tokens *tokens;
-    bool examples; /* the data are; else one text, or one row of tokens */
+    bool examples; /* its data are; else one text, or one row of tokens */
     bool lead;     /* each window of these begins with the tokenizer's BOS: */
     int32_t bos;
     int64_t batch, seq, windows;
     int32_t *ids, *targets; /* [batch, seq] */
-    double nats;            /* of the tokens predicted so far */
+    int64_t started[2];     /* batch and seq that the model runs with; 0: not yet */
+    double nats;            /* of the tokens predicted so far, of all files */
     int64_t done, bytes;    /* so many tokens, and the bytes that they stand for */
+    bool led, textless;     /* windows of a file began with BOS; a file is no text whose length is known */
 };
 
 static int64_t seq_of(const struct evaluator *eval, int64_t most)
@@ -51,7 +55,7 @@ static int tokens_open(struct evaluator *eval, int64_t seq)
                                   eval->options->chat_template, AH_TRAIN_ON_ASSISTANT};
     AH_TRY(ah__train_on_parse(&chat.train_on, eval->options->train_on));
     const struct ah_tokens_options options = {.seq = seq, .chat = &chat};
-    return ah__tokens_open_with(&eval->tokens, eval->options->data_path, eval->model.tokenizer, vocab, &options);
+    return ah__tokens_open_with(&eval->tokens, eval->path, eval->model.tokenizer, vocab, &options);
 }
 
 /* Whether what a model is handed begins with BOS. The tokenizer's template says it, whatever its ids are. */
@@ -75,12 +79,12 @@ static int lead_find(struct evaluator *eval)
 /* What is one row of tokens is cut here, so that nothing of its end is lost; examples are windows already. */
 static int open_data(struct evaluator *eval)
 {
-    AH_TRY(check(eval->options));
+    eval->lead = false;
     eval->seq = seq_of(eval, INT64_MAX);
     const bool opened = tokens_open(eval, eval->seq) == AH_OK;
     eval->examples = opened && strcmp(ah__tokens_info(eval->tokens)->format, "examples") == 0;
     if (!opened) /* it may be shorter than a window; a pipe cannot be read again */
-        AH_TRY(ah__stream_is_pipe(eval->options->data_path) ? AH_EINPUT : tokens_open(eval, 1));
+        AH_TRY(ah__stream_is_pipe(eval->path) ? AH_EINPUT : tokens_open(eval, 1));
     if (!eval->examples)
         AH_TRY(lead_find(eval));
     int64_t predicted = ah__tokens_info(eval->tokens)->tokens - !eval->lead;
@@ -167,16 +171,66 @@ static bool is_text(const struct evaluator *eval)
     return eval->bytes && (info->text || eval->examples || strcmp(info->format, "documents") == 0);
 }
 
+/* The model as it runs is kept for windows of the same shape. */
+static int start(struct evaluator *eval)
+{
+    const struct ah_eval_options *options = eval->options;
+    if (eval->started[0] == eval->batch && eval->started[1] == eval->seq)
+        return AH_OK;
+    ah__inference_stop(&eval->model);
+    eval->started[0] = eval->batch;
+    eval->started[1] = eval->seq;
+    return ah__inference_start(&eval->model, eval->batch, eval->seq, false, options->device, options->threads);
+}
+
+static void close_data(struct evaluator *eval)
+{
+    ah__tokens_close(eval->tokens);
+    ah__free(eval->ids);
+    ah__free(eval->targets);
+    eval->tokens = NULL;
+    eval->ids = eval->targets = NULL;
+}
+
+static int evaluate_file(struct evaluator *eval, const char *path)
+{
+    int64_t bytes = eval->bytes;
+    eval->path = path;
+    AH_TRY(open_data(eval));
+    AH_TRY(start(eval));
+    AH_TRY(evaluate(eval));
+    eval->led = eval->led || eval->lead;
+    eval->textless = eval->textless || !is_text(eval) || eval->bytes == bytes;
+    close_data(eval);
+    return AH_OK;
+}
+
+/* Every token counts alike, whichever file it is of. */
+static int evaluate_files(struct evaluator *eval, const struct ah_mixture_items *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        if (files->item[i].weight > 0)
+            return ah__fail(AH_EINPUT, "%s: weight: found %g, expected none: every token counts alike",
+                            files->item[i].path, files->item[i].weight);
+    for (size_t i = 0; i < files->count; i++)
+        AH_TRY(evaluate_file(eval, files->item[i].path));
+    return AH_OK;
+}
+
 static int open_and_evaluate(struct evaluator *eval)
 {
     const struct ah_eval_options *options = eval->options;
+    struct ah_mixture_items files;
     if (!options->model_dir)
         return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
     AH_TRY(ah__inference_open(&eval->model, options->model_dir, options->adapter_dir));
     AH_TRY(ah__tokenizer_end_set(eval->model.tokenizer, options->eos));
-    AH_TRY(open_data(eval));
-    AH_TRY(ah__inference_start(&eval->model, eval->batch, eval->seq, false, options->device, options->threads));
-    return evaluate(eval);
+    AH_TRY(check(options));
+    int status = ah__mixture_parse(&files, options->data_path);
+    if (status == AH_OK)
+        status = evaluate_files(eval, &files);
+    ah__mixture_items_free(&files);
+    return status;
 }
 
 int ah_eval(struct ah_eval_result *out, const struct ah_eval_options *options)
@@ -188,14 +242,12 @@ int ah_eval(struct ah_eval_result *out, const struct ah_eval_options *options)
         *out = (struct ah_eval_result){
             .loss = loss,
             .perplexity = exp(loss),
-            .bits_per_byte = is_text(&eval) ? eval.nats / log(2) / (double)eval.bytes : NAN,
+            .bits_per_byte = eval.textless ? NAN : eval.nats / log(2) / (double)eval.bytes,
             .tokens = eval.done,
-            .bos = eval.lead,
+            .bos = eval.led,
         };
-    ah__tokens_close(eval.tokens);
+    close_data(&eval);
     ah__inference_close(&eval.model);
-    ah__free(eval.ids);
-    ah__free(eval.targets);
     return status;
 }
 

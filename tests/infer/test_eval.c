@@ -110,6 +110,31 @@ static void a_short_text(void **state)
     assert_true(fabs(padded.loss - result.loss) < 1e-6);
 }
 
+/* Of files one after the other, whatever the length of each, every token counts alike. */
+static void several_files(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE], both[3 * PATH_SIZE];
+    struct ah_eval_result first, second, all;
+    struct ah_eval_options given = options();
+    given.seq = 0; /* windows of another length for each */
+    assert_ok(ah_eval(&first, &given));
+    write_text(at(path, ah_test_folder(), "short"), "bcdefg");
+    snprintf(both, sizeof both, "%s,%s,%s", given.data_path, path, given.data_path);
+    given.data_path = path;
+    assert_ok(ah_eval(&second, &given));
+    given.data_path = both;
+    assert_ok(ah_eval(&all, &given));
+    assert_int_equal(all.tokens, 2 * first.tokens + second.tokens);
+    double nats = 2 * first.loss * (double)first.tokens + second.loss * (double)second.tokens;
+    assert_true(fabs(all.loss - nats / (double)all.tokens) < 1e-12 * all.loss);
+    assert_true(fabs(all.bits_per_byte - all.loss / log(2)) < 1e-12 * all.loss);
+    snprintf(both, sizeof both, "%s:2,%s:1", path, path);
+    assert_fails(ah_eval(&all, &given), AH_EINPUT, "short: weight: found 2, expected none: every token counts alike");
+    snprintf(both, sizeof both, "%s,%s-gone", path, path);
+    assert_fails(ah_eval(&all, &given), AH_EINPUT, "short-gone: cannot open");
+}
+
 /* A folder of config.json and weights is asked as the checkpoint is that they come from. */
 static void plain_weights(void **state)
 {

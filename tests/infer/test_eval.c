@@ -276,5 +276,6 @@ static void refused(void **state)
 
 AH_TEST_SUITE("infer/eval", cmocka_unit_test_setup(windows_begin_with_bos, train_once),
               cmocka_unit_test_setup(every_token_but_the_first, train_once),
-              cmocka_unit_test_setup(a_short_text, train_once), cmocka_unit_test_setup(plain_weights, train_once),
-              cmocka_unit_test_setup(completions_alone, train_once), cmocka_unit_test_setup(refused, train_once))
+              cmocka_unit_test_setup(a_short_text, train_once), cmocka_unit_test_setup(several_files, train_once),
+              cmocka_unit_test_setup(plain_weights, train_once), cmocka_unit_test_setup(completions_alone, train_once),
+              cmocka_unit_test_setup(refused, train_once))

@@ -300,7 +300,7 @@ static int open_and_write(struct ah_inference *model, const char *path, const in
 
 int ah_eval_logits(const char *path, const int32_t *ids, int64_t count, const struct ah_eval_options *options)
 {
-    struct ah_inference model = {0};
+    struct ah_inference model = {.ids_alone = true};
     if (!options->model_dir)
         return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
     int status = open_and_write(&model, path, ids, count, options);

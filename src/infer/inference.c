@@ -121,7 +121,8 @@ int ah__inference_open(struct ah_inference *inference, const char *path, const c
     AH_TRY(find(inference, path, adapter));
     const char *folder = ah__inference_folder(inference, path);
     AH_TRY(ah_model_load(&inference->model, folder));
-    AH_TRY(ah__model_tokenizer_open(&inference->tokenizer, folder));
+    if (!inference->ids_alone)
+        AH_TRY(ah__model_tokenizer_open(&inference->tokenizer, folder));
     inference->longest_seq =
         inference->checkpoint.folder ? inference->checkpoint.settings.seq : ah_model_get(inference->model)->max_seq;
     return AH_OK;

@@ -14,8 +14,9 @@ struct ah_inference {
     bool own_template;                /* the adapter has a chat template */
     struct ah_tuning_settings tuning; /* that the adapter is of */
     struct ah_model *model;
-    const struct ah_tokenizer *tokenizer;
-    int64_t longest_seq; /* that the model was trained on here; else that it can take */
+    bool ids_alone;                       /* set before opening: no text is taken or given, */
+    const struct ah_tokenizer *tokenizer; /* and this is null, so that one that is not read is no fault */
+    int64_t longest_seq;                  /* that the model was trained on here; else that it can take */
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_graph *decoder_graph; /* null: no tokens are generated */
@@ -26,7 +27,8 @@ struct ah_inference {
 
 /* Finds and verifies what lies at `path` and opens model and tokenizer. `adapter`: a folder with adapter_config.json,
  * or of a training of adapters, for the model at path; null: none, or what lies at path is one, and says where its
- * model is. The struct is zero before; whatever happens it is closed by ah__inference_close. AH_EINPUT, AH_ECORRUPT. */
+ * model is. The struct is zero before, but for ids_alone; whatever happens it is closed by ah__inference_close.
+ * AH_EINPUT, AH_ECORRUPT. */
 int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter);
 /* The folder with config.json. */
 const char *ah__inference_folder(const struct ah_inference *inference, const char *path);

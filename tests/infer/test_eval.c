@@ -154,6 +154,12 @@ static void plain_weights(void **state)
     given.model_dir = folder;
     assert_ok(ah_eval(&plain, &given));
     assert_memory_equal(&plain.loss, &trained.loss, sizeof plain.loss);
+    char other[PATH_SIZE], logits[PATH_SIZE];
+    write_text(at(other, folder, "vocab.txt"), "[PAD]\n"); /* a tokenizer that is not read: ids need none */
+    assert_fails(ah_eval(&plain, &given), AH_EINPUT, "vocab.txt: found a tokenizer of a kind that is not read");
+    assert_ok(ah_eval_logits(at(logits, folder, "logits.safetensors"), (const int32_t[]){1, 2}, 2, &given));
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(unlink(logits), 0);
     assert_int_equal(unlink(path), 0);
     assert_fails(ah_eval(&plain, &given), AH_EINPUT, "found no checkpoint and no weights");
 }

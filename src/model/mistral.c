@@ -1,4 +1,4 @@
-/* Mistral: the decoder with a sliding window. */
+/* Mistral and Ministral: the decoder with a sliding window, of all blocks or of some. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -7,11 +7,55 @@
 
 static const char *const keys[] = {AH_DECODER_KEYS, "sliding_window", "layer_types", NULL};
 
-/* Blocks are all alike: transformers gives a window to all of them, whatever stands there. Others are refused. */
-static int types_check(const struct ah_decoder *decoder, const struct ah_json *json)
+/* ---- blocks that differ ------------------------------------------------------------------------------------------ */
+
+/* Those of layer_types "sliding_attention" have the window; without the key all have. */
+static int parse_kinds(struct ah_decoder *decoder, const struct ah_json *json)
+{
+    int64_t window = decoder->kind[0].window;
+    for (int64_t i = 0; i < decoder->layers; i++)
+        ah__decoder_set_other(decoder, i, window > 0);
+    AH_TRY(ah__decoder_parse_types(decoder, json));
+    if (window == 0 && ah__decoder_others(decoder) > 0)
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'sliding_window': found null, expected the window of the blocks that layer_types "
+                        "calls sliding_attention",
+                        json->path);
+    decoder->kind[1].window = window;
+    decoder->kind[0].window = 0;
+    ah__decoder_settle(decoder);
+    return AH_OK;
+}
+
+static int parse_ministral(void **out, const struct ah_json *json)
+{
+    struct ah_decoder decoder = {0};
+    AH_TRY(ah__decoder_parse(&decoder, json));
+    AH_TRY(ah__decoder_parse_window(&decoder, json));
+    AH_TRY(parse_kinds(&decoder, json));
+    return ah__decoder_new(out, &decoder);
+}
+
+/* ---- mistral ----------------------------------------------------------------------------------------------------- */
+
+/* Whether the words of layer_types are not all the same. */
+static bool types_mix(const struct ah_json *json)
 {
     const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->node, "layer_types"), *type;
     const char *first = types ? cJSON_GetStringValue(types->child) : NULL;
+    cJSON_ArrayForEach(type, types)
+    {
+        const char *word = cJSON_GetStringValue(type);
+        if (first && word && strcmp(word, first) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Words that are all the same: transformers gives the window to all blocks then, whatever they are. */
+static int types_check(const struct ah_decoder *decoder, const struct ah_json *json)
+{
+    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->node, "layer_types"), *type;
     const char *expected = decoder->kind[0].window ? "sliding_attention" : "full_attention";
     if (!types || cJSON_IsNull(types))
         return AH_OK;
@@ -20,36 +64,49 @@ static int types_check(const struct ah_decoder *decoder, const struct ah_json *j
     cJSON_ArrayForEach(type, types)
     {
         const char *word = cJSON_GetStringValue(type);
-        if (!word || strcmp(word, first) != 0 || (strcmp(word, expected) != 0 && strcmp(word, "full_attention") != 0))
+        if (!word || (strcmp(word, expected) != 0 && strcmp(word, "full_attention") != 0))
             return ah__fail(AH_EINPUT, "%s: key 'layer_types': found %.40s, expected '%s' for all blocks", json->path,
-                            word && strcmp(word, first) != 0 ? "several types"
-                            : word                           ? word
-                                                             : "no word",
-                            expected);
+                            word ? word : "no word", expected);
     }
     return AH_OK;
 }
 
+/* Types that mix make it Ministral, which transformers says, too, and computes by that name alone. */
 static int parse(void **out, const struct ah_json *json)
 {
     struct ah_decoder decoder = {0};
+    if (types_mix(json))
+        return parse_ministral(out, json);
     AH_TRY(ah__decoder_parse(&decoder, json));
     AH_TRY(ah__decoder_parse_window(&decoder, json));
     AH_TRY(types_check(&decoder, json));
     return ah__decoder_new(out, &decoder);
 }
 
+/* ---- configuration -> config.json -------------------------------------------------------------------------------- */
+
 static int fill(cJSON *tree, const void *config)
 {
     const struct ah_decoder *decoder = config;
+    bool mixed = ah__decoder_others(decoder) > 0;
+    int64_t window = decoder->kind[mixed].window;
     AH_TRY(ah__decoder_add(tree, decoder));
-    if (decoder->kind[0].window == 0) /* missing would be 4096 */
+    if (mixed)
+        AH_TRY(ah__decoder_add_types(tree, decoder));
+    if (window == 0) /* missing would be 4096 */
         return cJSON_AddNullToObject(tree, "sliding_window") ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory");
-    return ah__json_add_int(tree, "sliding_window", decoder->kind[0].window);
+    return ah__json_add_int(tree, "sliding_window", window);
+}
+
+static int text_ministral(char **out, const void *config)
+{
+    return ah__config_text(out, "MinistralForCausalLM", ah__family_ministral.model_type, fill, config);
 }
 
 static int text(char **out, const void *config)
 {
+    if (ah__decoder_others(config) > 0)
+        return text_ministral(out, config);
     return ah__config_text(out, "MistralForCausalLM", ah__family_mistral.model_type, fill, config);
 }
 
@@ -59,6 +116,16 @@ const struct ah_family ah__family_mistral = {
     .parse = parse,
     .describe = ah__decoder_describe,
     .text = text,
+    .record = ah__decoder_record,
+    .free = ah__free,
+};
+
+const struct ah_family ah__family_ministral = {
+    .model_type = "ministral",
+    .keys = keys,
+    .parse = parse_ministral,
+    .describe = ah__decoder_describe,
+    .text = text_ministral,
     .record = ah__decoder_record,
     .free = ah__free,
 };

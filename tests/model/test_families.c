@@ -14,6 +14,7 @@
 #define GATED SIZES ",\"intermediate_size\":48"
 #define LLAMA "{\"model_type\":\"llama\"," GATED
 #define MISTRAL "{\"model_type\":\"mistral\"," GATED
+#define MINISTRAL "{\"model_type\":\"ministral\"," GATED
 #define QWEN2 "{\"model_type\":\"qwen2\"," GATED
 #define QWEN3 "{\"model_type\":\"qwen3\"," GATED
 #define GRANITE "{\"model_type\":\"granite\"," GATED
@@ -74,8 +75,9 @@ static const struct {
      "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30 or head_dim"},
     {MISTRAL ",\"sliding_window\":0}", "key 'sliding_window': found 0"},
     {QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":-1}", "key 'max_window_layers': found -1"},
-    {MISTRAL ",\"layer_types\":[\"sliding_attention\",\"full_attention\"]}",
-     "key 'layer_types': found several types, expected 'sliding_attention' for all blocks"},
+    {MISTRAL ",\"sliding_window\":null,\"layer_types\":[\"sliding_attention\",\"full_attention\"]}",
+     "key 'sliding_window': found null, expected the window of the blocks that layer_types calls sliding_attention"},
+    {MINISTRAL ",\"layer_types\":[\"sliding_attention\"]}", "key 'layer_types': found 1 words, expected"},
     {MISTRAL ",\"sliding_window\":null,\"layer_types\":[\"sliding_attention\",\"sliding_attention\"]}",
      "key 'layer_types': found sliding_attention, expected 'full_attention' for all blocks"},
     {MISTRAL ",\"layer_types\":[7]}", "key 'layer_types': found no word, expected"},
@@ -159,6 +161,12 @@ static const struct {
     {MISTRAL "}", MISTRAL ",\"layer_types\":[\"sliding_attention\",\"sliding_attention\"]}", false},
     {MISTRAL "}", MISTRAL ",\"layer_types\":[\"full_attention\",\"full_attention\"]}", false},
     {MISTRAL "}", MISTRAL ",\"layer_types\":null}", false},
+    {MISTRAL ",\"layer_types\":[\"sliding_attention\",\"full_attention\"]}",
+     MINISTRAL ",\"layer_types\":[\"sliding_attention\",\"full_attention\"]}", false},
+    {MISTRAL ",\"layer_types\":[\"sliding_attention\",\"full_attention\"]}", MISTRAL "}", true},
+    {MINISTRAL "}", MINISTRAL ",\"layer_types\":[\"sliding_attention\",\"sliding_attention\"]}", false},
+    {MINISTRAL ",\"sliding_window\":null}", MINISTRAL ",\"layer_types\":[\"full_attention\",\"full_attention\"]}",
+     false},
     {MISTRAL "}", MISTRAL ",\"sliding_window\":null}", true},
     {QWEN2 "}", QWEN2 ",\"sliding_window\":4,\"max_window_layers\":1,\"use_sliding_window\":false}", false},
     {QWEN2 "}", QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":2}", false},

@@ -158,6 +158,8 @@ static const char *const families[] = {
     "{\"model_type\":\"llama\"," GATED ",\"num_key_value_heads\":2,\"rope_theta\":100,\"rope_scaling\":{\"type\":"
     "\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}",
     "{\"model_type\":\"mistral\"," GATED ",\"num_key_value_heads\":2,\"sliding_window\":5}",
+    "{\"model_type\":\"ministral\"," GATED ",\"num_key_value_heads\":2,\"sliding_window\":4,\"layer_types\":["
+    "\"full_attention\",\"sliding_attention\",\"sliding_attention\",\"full_attention\"]}",
     "{\"model_type\":\"qwen2\"," GATED ",\"num_key_value_heads\":1,\"tie_word_embeddings\":true}",
     "{\"model_type\":\"qwen3\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":10}",
     "{\"model_type\":\"gemma\"," GATED ",\"num_key_value_heads\":1,\"head_dim\":10}",

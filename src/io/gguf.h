@@ -69,11 +69,12 @@ struct ah_gguf_array {
     int64_t next;  /* index of the next one */
     const unsigned char *at;
 };
-/* count 0 where the key is missing. AH_EINPUT: no array of texts, integers or numbers. */
+/* count 0 where the key is missing. AH_EINPUT: no array of texts, integers, bools or numbers. */
 int ah__gguf_texts(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key);
 int ah__gguf_ints(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key);
+int ah__gguf_bools(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key);
 int ah__gguf_doubles(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key);
-/* The next one, of which there is one. A text is not terminated; UTF-8. */
+/* The next one, of which there is one. A text is not terminated; UTF-8. Of bools an integer, 0 or 1. */
 const char *ah__gguf_next_text(size_t *length, struct ah_gguf_array *array);
 int64_t ah__gguf_next_int(struct ah_gguf_array *array);
 double ah__gguf_next_double(struct ah_gguf_array *array);

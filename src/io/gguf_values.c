@@ -182,6 +182,16 @@ int ah__gguf_ints(struct ah_gguf_array *out, const struct ah_gguf *file, const c
     return array_open(out, file, key, kind_is_int, "an array of integers");
 }
 
+static bool kind_is_bool(uint32_t kind)
+{
+    return kind == AH_GGUF_KIND_BOOL;
+}
+
+int ah__gguf_bools(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key)
+{
+    return array_open(out, file, key, kind_is_bool, "an array of bools");
+}
+
 int ah__gguf_doubles(struct ah_gguf_array *out, const struct ah_gguf *file, const char *key)
 {
     return array_open(out, file, key, kind_is_number, "an array of numbers");

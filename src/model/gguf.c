@@ -24,6 +24,8 @@ static const char *const known[] = {
     "rope.scaling.type",
     "rope.scaling.factor",
     "rope.scale_linear",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
     "rope.dimension_count",
     "attention.value_length",
     "rope.scaling.finetuned",
@@ -48,6 +50,9 @@ static const struct {
     {"attn_logit_softcapping", 0},
     {"final_logit_softcapping", 0},
     {"rope.scaling.attn_factor", 1},
+    {"rope.scaling.yarn_ext_factor", 1},
+    {"rope.scaling.yarn_attn_factor", 1},
+    {"rope.scaling.yarn_log_multiplier", 0},
 };
 
 const char *ah__gguf_key_of(char room[AH_GGUF_KEY_SIZE], const struct ah_gguf_arch *arch, const char *key)
@@ -235,6 +240,44 @@ static int add_linear(const struct ah_gguf_config *config, double factor)
     return ah__json_add_double(rope, "factor", ah__gguf_shortest(factor));
 }
 
+double ah__gguf_yarn_growth(double factor)
+{
+    return factor > 1 ? 0.1 * log(factor) + 1 : 1;
+}
+
+/* attn_factor is 1, or, of files of OLMo 3 by some converters, what follows from the factor: both mean the model's own
+ * attention_factor, which transformers makes of the factor. */
+static int yarn_attention_check(const struct ah_gguf_config *config, double factor)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    double found = 1, usual = ah__gguf_yarn_growth(factor);
+    AH_TRY(
+        ah__gguf_double(&found, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.attn_factor"), 0, 1e6));
+    return fabs(found - 1) <= 1e-6 || fabs(found - usual) <= 1e-6 * usual
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: key '%s': found %.9g, expected 1, or %.9g as YaRN has it for a factor of %g",
+                          ah__gguf_path(config->file), room, found, usual, factor);
+}
+
+static int add_yarn(const struct ah_gguf_config *config, double factor)
+{
+    static const char *const betas[][2] = {{"rope.scaling.yarn_beta_fast", "beta_fast"},
+                                           {"rope.scaling.yarn_beta_slow", "beta_slow"}};
+    int64_t original;
+    AH_TRY(ah__gguf_read_int(&original, config, "rope.scaling.original_context_length"));
+    if (original <= 0)
+        AH_TRY(ah__gguf_read_int(&original, config, "context_length"));
+    AH_TRY(yarn_attention_check(config, factor));
+    cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
+    AH_TRY(ah__json_add_string(rope, "rope_type", "yarn"));
+    AH_TRY(ah__json_add_double(rope, "factor", ah__gguf_shortest(factor)));
+    for (size_t i = 0; i < AH_LENGTH(betas); i++) {
+        const struct ah_gguf_config inner = {config->file, config->arch, rope};
+        AH_TRY(ah__gguf_add_double(&inner, betas[i][0], betas[i][1]));
+    }
+    return ah__json_add_int(rope, "original_max_position_embeddings", original);
+}
+
 /* A file that does not say which scaling it is has a linear one, as llama.cpp takes it; by 1 it is none. */
 static int add_rope(const struct ah_gguf_config *config, int64_t size)
 {
@@ -246,17 +289,18 @@ static int add_rope(const struct ah_gguf_config *config, int64_t size)
     AH_TRY(ah__gguf_text(&type, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.type")));
     AH_TRY(rope_factor(&factor, config));
     bool longrope = strcmp(type, "longrope") == 0 && config->arch->partial, none = strcmp(type, "none") == 0;
-    if (!longrope && !none && strcmp(type, "linear") != 0)
-        return ah__fail(AH_EINPUT, "%s: key '%s': found '%.40s', expected none or linear", ah__gguf_path(config->file),
-                        room, type);
-    bool scaled = !none && (factor < 1 || factor > 1);
+    bool yarn = strcmp(type, "yarn") == 0 && config->arch->yarn;
+    if (!longrope && !none && !yarn && strcmp(type, "linear") != 0)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found '%.40s', expected none%s or linear",
+                        ah__gguf_path(config->file), room, type, config->arch->yarn ? ", yarn" : "");
+    bool scaled = !none && (yarn || factor < 1 || factor > 1);
     if (scaled && (factors || longrope))
         return ah__fail(AH_EINPUT, "%s: key '%s': found %g beside factors of each frequency, expected 1",
                         ah__gguf_path(config->file), ah__gguf_key_of(room, config->arch, "rope.scaling.factor"),
                         factor);
     if (factors)
         return add_factors(config, factors, size);
-    return scaled ? add_linear(config, factor) : AH_OK;
+    return yarn ? add_yarn(config, factor) : scaled ? add_linear(config, factor) : AH_OK;
 }
 
 /* ---- other keys -------------------------------------------------------------------------------------------------- */
@@ -272,7 +316,10 @@ static bool is_honoured(const struct ah_gguf_arch *arch, const char *key)
 static int neutral_check(const struct ah_gguf_config *config, size_t i)
 {
     char room[AH_GGUF_KEY_SIZE];
-    if (is_honoured(config->arch, neutrals[i].key))
+    const cJSON *rope = cJSON_GetObjectItemCaseSensitive(config->tree, "rope_scaling");
+    const char *scaling = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(rope, "rope_type"));
+    bool of_yarn = scaling && strcmp(scaling, "yarn") == 0 && strcmp(neutrals[i].key, "rope.scaling.attn_factor") == 0;
+    if (is_honoured(config->arch, neutrals[i].key) || of_yarn)
         return AH_OK;
     double value = neutrals[i].neutral;
     AH_TRY(ah__gguf_double(&value, config->file, ah__gguf_key_of(room, config->arch, neutrals[i].key), -1e30, 1e30));

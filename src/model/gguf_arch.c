@@ -217,7 +217,7 @@ static int phi_write(const struct ah_gguf_written *to)
     return AH_OK;
 }
 
-/* ---- granite, olmo2, smollm3 ------------------------------------------------------------------------------------- */
+/* ---- granite, olmo2 and olmo3, smollm3 --------------------------------------------------------------------------- */
 
 static const struct {
     const char *ours, *key;
@@ -247,6 +247,59 @@ static int granite_write(const struct ah_gguf_written *to)
 static const struct ah_gguf_rename olmo_names[] = {
     {"post_attention_norm", "post_attention_layernorm"}, {"post_ffw_norm", "post_feedforward_layernorm"}, {NULL, NULL}};
 
+static const char *const olmo_keys[] = {"attention.sliding_window", "attention.sliding_window_pattern",
+                                        "rope.freq_base_swa", NULL};
+
+/* A bool for each block, or every how many blocks one sees all; 4 where nothing says it. */
+static int olmo_types(const struct ah_gguf_config *config)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    struct ah_gguf_array slides = {.count = 0};
+    int64_t period = 4, layers = number_of(config->tree, "num_hidden_layers");
+    const char *key = ah__gguf_key_of(room, config->arch, "attention.sliding_window_pattern");
+    if (ah__gguf_int(&period, config->file, key, 1, INT32_MAX) != AH_OK)
+        AH_TRY(ah__gguf_bools(&slides, config->file, key));
+    if (slides.count && slides.count != layers)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found %lld bools, expected one for each of %lld blocks",
+                        ah__gguf_path(config->file), key, (long long)slides.count, (long long)layers);
+    cJSON *types = cJSON_AddArrayToObject(config->tree, "layer_types");
+    bool added = types;
+    for (int64_t i = 0; i < layers && added; i++) {
+        bool sliding = slides.count ? ah__gguf_next_int(&slides) != 0 : (i + 1) % period != 0;
+        added = cJSON_AddItemToArray(types, cJSON_CreateString(sliding ? "sliding_attention" : "full_attention"));
+    }
+    return added ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+}
+
+/* OLMo 3 is the architecture with a window; both kinds of blocks rotate by one base. */
+static int olmo_read(const struct ah_gguf_config *config)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    int64_t window;
+    double theta = 500000;
+    AH_TRY(ah__gguf_read_int(&window, config, "attention.sliding_window"));
+    if (window <= 0)
+        return AH_OK;
+    AH_TRY(ah__gguf_double(&theta, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base_swa"), 0, 1e12));
+    if (theta < 500000 || theta > 500000)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found %g, expected 500000", ah__gguf_path(config->file), room, theta);
+    cJSON *type = cJSON_CreateString("olmo3");
+    if (!type || !cJSON_ReplaceItemInObjectCaseSensitive(config->tree, "model_type", type))
+        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    AH_TRY(ah__json_add_int(config->tree, "sliding_window", window));
+    return olmo_types(config);
+}
+
+static int olmo_write(const struct ah_gguf_written *to)
+{
+    if (!types_are(&to->json, 4))
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'layer_types': found others, expected every fourth block to see all, as llama.cpp "
+                        "has it",
+                        to->json.path);
+    return llama_write(to);
+}
+
 static int smollm_write(const struct ah_gguf_written *to)
 {
     const cJSON *turns;
@@ -270,11 +323,12 @@ const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS] = {
      .permuted = true,
      .states_bias = true,
      .states_mlp_bias = true,
+     .yarn = true,
      .honoured = window_key,
      .read = llama_read,
      .write = llama_write},
-    {.name = "qwen2", .model_type = "qwen2", .write = qwen_write},
-    {.name = "qwen3", .model_type = "qwen3", .states_bias = true, .write = qwen_write},
+    {.name = "qwen2", .model_type = "qwen2", .yarn = true, .write = qwen_write},
+    {.name = "qwen3", .model_type = "qwen3", .states_bias = true, .yarn = true, .write = qwen_write},
     {.name = "gemma", .model_type = "gemma", .adds_one = true},
     {.name = "gemma2",
      .model_type = "gemma2",
@@ -302,21 +356,32 @@ const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS] = {
      .permuted = true,
      .states_bias = true,
      .states_mlp_bias = true,
+     .yarn = true,
      .honoured = granite_keys,
      .read = granite_read,
      .write = granite_write},
-    {.name = "olmo2", .model_type = "olmo2", .states_bias = true, .own = olmo_names},
+    {.name = "olmo2",
+     .model_type = "olmo2",
+     .states_bias = true,
+     .yarn = true,
+     .own = olmo_names,
+     .honoured = olmo_keys,
+     .read = olmo_read,
+     .write = olmo_write},
     {.name = "smollm3",
      .model_type = "smollm3",
      .permuted = true,
      .states_bias = true,
      .states_mlp_bias = true,
+     .yarn = true,
      .write = smollm_write},
 };
 
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
 {
-    const char *type = strcmp(model_type, "mistral") == 0 ? "llama" : model_type;
+    const char *type = strcmp(model_type, "mistral") == 0 ? "llama"
+                       : strcmp(model_type, "olmo3") == 0 ? "olmo2"
+                                                          : model_type;
     for (size_t i = 0; i < AH_LENGTH(ah__gguf_archs); i++)
         if (strcmp(ah__gguf_archs[i].model_type, type) == 0)
             return &ah__gguf_archs[i];

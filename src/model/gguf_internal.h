@@ -33,6 +33,7 @@ struct ah_gguf_arch {
     bool states_bias;                 /* config.json says whether attention has biases */
     bool states_mlp_bias;             /* and whether the feed-forward network has */
     bool adds_one;                    /* weights of norms are kept with one added to them */
+    bool yarn;                        /* rotations may be YaRN's */
     bool partial;                     /* rope.dimension_count may be a part of a head's channels */
     const struct ah_gguf_rename *own; /* of blocks, before the names that most have; ends with nulls; null: none */
     const char *const *honoured;      /* keys that the next reads, ends with null; null: none */
@@ -59,6 +60,8 @@ int ah__gguf_add_double(const struct ah_gguf_config *config, const char *key, co
 /* A float of the file in as few digits as give it back: 1e-05 and not 9.99999974e-06. */
 double ah__gguf_shortest(double value);
 
+/* By how much YaRN enlarges queries and keys. */
+double ah__gguf_yarn_growth(double factor);
 /* Llama 3's factor of the i-th of `pairs` frequencies, as the model's authors publish it. */
 struct ah_gguf_llama3 {
     double theta, factor, low, high, original;

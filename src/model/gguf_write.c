@@ -1,4 +1,5 @@
 /* The keys of a model for GGUF files. */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -27,6 +28,33 @@ static int config_open(struct ah_json *json, const struct ah_model *model)
     return ah__json_parse(json, def->config, strlen(def->config), def->name);
 }
 
+/* llama.cpp makes the attention's factor of the other one, and rounds the ends of the ramp. */
+static int put_yarn(const struct ah_gguf_written *to, const struct ah_json *rope)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    double factor, fast, slow, attention;
+    int64_t original;
+    bool truncate;
+    AH_TRY(ah__json_double(&factor, rope, "factor", 1, 1e6));
+    AH_TRY(ah__json_double(&fast, rope, "beta_fast", 1e-6, 1e6));
+    AH_TRY(ah__json_double(&slow, rope, "beta_slow", 1e-6, 1e6));
+    AH_TRY(ah__json_double(&attention, rope, "attention_factor", 1e-6, 1e6));
+    AH_TRY(ah__json_bool(&truncate, rope, "truncate"));
+    AH_TRY(ah__json_int(&original, rope, "original_max_position_embeddings", 1, 1 << 24));
+    double usual = ah__gguf_yarn_growth(factor);
+    if (!truncate || fabs(attention - usual) > 1e-6 * usual)
+        return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.%s': found %g, expected %.9g, which llama.cpp takes",
+                        to->json.path, truncate ? "attention_factor" : "truncate", truncate ? attention : 0,
+                        truncate ? usual : 1);
+    ah__gguf_put_text(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.type"), "yarn");
+    ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.factor"), (float)factor);
+    ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.yarn_beta_fast"), (float)fast);
+    ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.yarn_beta_slow"), (float)slow);
+    ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.original_context_length"),
+                     (uint32_t)original);
+    return AH_OK;
+}
+
 static int put_rope(const struct ah_gguf_written *to)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -39,9 +67,11 @@ static int put_rope(const struct ah_gguf_written *to)
     AH_TRY(ah__json_string(&type, &rope, ah__json_has(&rope, "type") ? "type" : "rope_type"));
     if (strcmp(type, "llama3") == 0 || (strcmp(type, "longrope") == 0 && to->arch->partial)) /* tensors have factors */
         return AH_OK;
+    if (strcmp(type, "yarn") == 0 && to->arch->yarn)
+        return put_yarn(to, &rope);
     if (strcmp(type, "linear") != 0)
-        return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.rope_type': found '%.40s', expected linear or llama3",
-                        to->json.path, type);
+        return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.rope_type': found '%.40s', expected linear%s or llama3",
+                        to->json.path, type, to->arch->yarn ? ", yarn" : "");
     AH_TRY(ah__json_double(&factor, &rope, "factor", 1e-3, 1e6));
     ah__gguf_put_text(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.type"), type);
     ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.factor"), (float)factor);
@@ -96,7 +126,7 @@ int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *mo
     int status = to.arch ? put_keys(&to)
                          : ah__fail(AH_EINPUT,
                                     "model '%s': GGUF is written of llama, mistral, qwen2, qwen3, gemma, gemma2, "
-                                    "gemma3_text, phi3, granite, olmo2 and smollm3",
+                                    "gemma3_text, phi3, granite, olmo2, olmo3 and smollm3",
                                     name);
     ah__json_free(&to.json);
     return status;

@@ -7,6 +7,7 @@ Writes beside it
     gguf/llama.gguf, llama.crc      a tiny Llama with biases and Llama 3's rotation, queries and keys in llama.cpp's
                                     order; crc32 of each parameter under Hugging Face's name
     gguf/qwen3.gguf, qwen3.crc      a tiny Qwen3 with a head of its own
+    gguf/olmo3.gguf                 the keys of an OLMo 3 with YaRN and windows in blocks as a list says, an embedding
     gguf/tokens-KIND.gguf           the tokenizer of tokenizers/KIND (tokenizer_ids.py has its ids)
 
 and corpus files of fuzz_gguf. A line of a .crc file is NAME CRC. Made with gguf 0.19.
@@ -180,6 +181,20 @@ def model(name, arch, factors, tied, bias, norm, size):
     finish(writer, name, lines)
 
 
+def olmo3():
+    """As llama.cpp's converter writes it, with the attention's factor that early versions wrote."""
+    writer = open_writer("olmo3", "olmo2")
+    head(writer, 4, 4, 8, 3, 32, 64, 65536)
+    writer.add_sliding_window(4096)
+    writer.add_sliding_window_pattern([True, False, True])
+    writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+    writer.add_rope_scaling_factor(8.0)
+    writer.add_rope_scaling_attn_factors(1.2079441541679836)
+    writer.add_rope_scaling_orig_ctx_len(8192)
+    writer.add_tensor("token_embd.weight", np.ones((4, 32), dtype="<f4"))
+    finish(writer, "olmo3", [])
+
+
 def tokens(kind, pre, bos):
     data = json.loads((HERE / "tokenizers" / kind / "tokenizer.json").read_text())
     texts = {id: text for text, id in data["model"]["vocab"].items()}
@@ -235,6 +250,7 @@ FOLDER.mkdir(exist_ok=True)
 types()
 model("llama", "llama", True, True, True, False, 8)
 model("qwen3", "qwen3", False, False, False, True, 16)
+olmo3()
 tokens("llama3", "llama-bpe", "<|begin_of_text|>")
 tokens("qwen2", "qwen2", None)
 corpus()

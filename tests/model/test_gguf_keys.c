@@ -80,6 +80,8 @@ static void a_factor_alone_is_linear(void **state)
         {{{TYPE, "linear", 0}, {FACTOR, NULL, 4}}, "\"linear\",\n    \"factor\": 4"},
         {{{"llama.rope.scale_linear", NULL, 2}}, "\"linear\",\n    \"factor\": 2"},
         {{{"llama.rope.scale_linear", NULL, 2}, {FACTOR, NULL, 8}}, "\"factor\": 8"},
+        {{{TYPE, "yarn", 0}, {"llama.rope.scaling.yarn_beta_fast", NULL, 16}}, "\"beta_fast\": 16"},
+        {{{TYPE, "yarn", 0}, {FACTOR, NULL, 4}}, "\"yarn\",\n    \"factor\": 4"},
         {{{TYPE, "none", 0}, {FACTOR, NULL, 4}}, NULL},
         {{{FACTOR, NULL, 1}}, NULL},
         {{{FACTOR, NULL, 0}}, NULL},
@@ -103,7 +105,17 @@ static void other_scalings_are_refused(void **state)
         bool factors;
         const char *words;
     } rows[] = {
-        {{{TYPE, "yarn", 0}, {FACTOR, NULL, 4}}, false, "'" TYPE "': found 'yarn', expected none or linear"},
+        {{{TYPE, "ntk", 0}, {FACTOR, NULL, 4}}, false, "'" TYPE "': found 'ntk', expected none, yarn or linear"},
+        {{{TYPE, "yarn", 0}, {"llama.rope.scaling.yarn_ext_factor", NULL, 0}},
+         false,
+         "yarn_ext_factor': found 0, expected 1"},
+        {{{TYPE, "yarn", 0}, {"llama.rope.scaling.attn_factor", NULL, 2}},
+         false,
+         "attn_factor': found 2, expected 1, or 1 as YaRN has it for a factor of 1"},
+        {{{TYPE, "linear", 0}, {"llama.rope.scaling.attn_factor", NULL, 2}},
+         false,
+         "attn_factor': found 2, expected 1"},
+        {{{TYPE, "yarn", 0}, {FACTOR, NULL, 4}}, true, "'" FACTOR "': found 4 beside factors"},
         {{{FACTOR, NULL, 4}}, true, "'" FACTOR "': found 4 beside factors of each frequency, expected 1"},
         {{{FACTOR, NULL, -1}}, false, "'" FACTOR "': found -1, expected 0 to"},
     };
@@ -111,6 +123,30 @@ static void other_scalings_are_refused(void **state)
         char *text;
         assert_fails(config_of(&text, rows[i].keys, 2, rows[i].factors), AH_EINPUT, rows[i].words);
     }
+}
+
+/* Windows in blocks as the file says, and YaRN with what early converters said of its attention: the models' own. */
+static void olmo3_has_its_windows_and_yarn(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "\"model_type\": \"olmo3\"",
+        "\"sliding_window\": 4096",
+        "\"layer_types\": [\"sliding_attention\", \"full_attention\", \"sliding_attention\"]",
+        "\"rope_type\": \"yarn\"",
+        "\"factor\": 8",
+        "\"attention_factor\": 1.2079441541679836",
+        "\"original_max_position_embeddings\": 8192",
+    };
+    char path[512];
+    struct ah_model *model;
+    snprintf(path, sizeof path, "%s/golden/gguf/olmo3.gguf", ah_test_source());
+    assert_ok(ah_model_load(&model, path));
+    for (size_t i = 0; i < AH_LENGTH(parts); i++)
+        if (!strstr(ah_model_get(model)->config, parts[i]))
+            fail_msg("found no %s in %s", parts[i], ah_model_get(model)->config);
+    assert_null(ah_model_note(model));
+    ah_model_free(model);
 }
 
 /* The model is read, and the line that llama.cpp warns with is a note. */
@@ -140,4 +176,5 @@ static void a_missing_way_to_split_is_noted(void **state)
 }
 
 AH_TEST_SUITE("model/gguf_keys", cmocka_unit_test(a_factor_alone_is_linear),
-              cmocka_unit_test(other_scalings_are_refused), cmocka_unit_test(a_missing_way_to_split_is_noted))
+              cmocka_unit_test(other_scalings_are_refused), cmocka_unit_test(olmo3_has_its_windows_and_yarn),
+              cmocka_unit_test(a_missing_way_to_split_is_noted))

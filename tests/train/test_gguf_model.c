@@ -279,6 +279,10 @@ static void a_folder_becomes_a_file(void **state)
         "{\"model_type\": \"granite\", " SIZES ", \"embedding_multiplier\": 12, \"residual_multiplier\": 0.22, "
         "\"attention_multiplier\": 0.015625, \"logits_scaling\": 8}",
         "{\"model_type\": \"olmo2\", " SIZES "}",
+        "{\"model_type\": \"olmo3\", " SIZES ", \"sliding_window\": 5, \"attention_bias\": true, \"rope_scaling\": "
+        "{\"rope_type\": \"yarn\", \"factor\": 8, \"original_max_position_embeddings\": 16}}",
+        "{\"model_type\": \"qwen3\", " SIZES ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2.5, "
+        "\"beta_fast\": 16, \"beta_slow\": 0.5, \"original_max_position_embeddings\": 32}}",
         "{\"model_type\": \"smollm3\", " SIZES "}",
     };
     for (size_t i = 0; i < AH_LENGTH(families); i += ah_test_samples() ? 3 : 1)
@@ -345,7 +349,13 @@ static void what_llama_cpp_lacks_is_not_written(void **state)
         {"{\"model_type\": \"qwen2\", " SIZES ", \"use_sliding_window\": true, \"sliding_window\": 5, "
          "\"max_window_layers\": 0}",
          "key 'use_sliding_window': found true, expected false"},
-        {"{\"model_type\": \"olmo3\", " SIZES "}", "model 'olmo3': GGUF is written of llama, mistral,"},
+        {"{\"model_type\": \"olmo3\", " SIZES ", \"layer_types\": [\"full_attention\", \"sliding_attention\", "
+         "\"sliding_attention\", \"full_attention\"]}",
+         "key 'layer_types': found others, expected every fourth block to see all"},
+        {"{\"model_type\": \"llama\", " SIZES ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2, "
+         "\"attention_factor\": 1.5}}",
+         "key 'rope_scaling.attention_factor': found 1.5, expected 1.06931472, which llama.cpp takes"},
+        {"{\"model_type\": \"ministral\", " SIZES "}", "model 'ministral': GGUF is written of llama, mistral,"},
     };
     char folder[PATH_SIZE], file[PATH_SIZE];
     folder_with(folder, llama_config, "llama2");

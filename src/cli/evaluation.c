@@ -99,7 +99,7 @@ void ah__evaluation_foot(FILE *to, const char *const *policies)
           "ratio     step / bound; no schedule of this plan is faster than the bound\n"
           "TFLOPS    model flops of one rank per second; hardware: recomputation included\n"
           "device    peak memory of one device; host: peak host memory of one rank\n"
-          "buffers   device buffers for one block's parameters or gradient each\n"
+          "buffers   device buffers, each as large as one block's parameters\n"
           "bound     the busiest lane's work, or the longest dependency cycle from one step to the next\n"
           "busy      share of a step: compute, copies to the device (h2d) and back (d2h), host optimizer,\n"
           "          collectives (comm)\n"

@@ -67,19 +67,21 @@ void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition 
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
     double element = (double)ah__dtype_bytes(partition->compute), times = ah__micro_batches(partition);
+    const struct ah_group *group = &partition->groups[1];
+    double trained = group->count > 0 ? (double)group->trained / (double)group->count : 1;
     int64_t device, host;
     ah__layout_constants(&device, &host, partition);
     *model = (struct ah_cost_model){
         .L = partition->layers,
         .Ma = times * (double)(block->saved_bytes + block->input_bytes) / element,
         .Ma_in = times * (double)block->input_bytes / element,
-        .Mp = (double)partition->groups[1].count, /* with what aligns them: it travels and is stored too */
+        .Mp = (double)group->count, /* with what aligns them: it travels and is stored too */
         .Mgc = (double)device,
         .Mcc = (double)host,
         .M_gpu = limit(budget->device_bytes),
         .M_cpu = limit(budget->host_bytes),
         .half_bytes = element,
-        .state_bytes = ah__states_each(partition),
+        .state_bytes = trained * ah__states_each(partition),
         .t_fp = mean_seconds(partition, seconds(profile, AH_ITEM_FORWARD), profile->costs.other.forward_ns),
         .t_bp = mean_seconds(partition, seconds(profile, AH_ITEM_BACKWARD), profile->costs.other.backward_ns),
         .t_h2d = seconds(profile, AH_ITEM_PREFETCH),

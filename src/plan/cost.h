@@ -12,7 +12,8 @@ struct ah_cost_model {
     double Mgc, Mcc;      /* bytes outside the blocks, device and host */
     double M_gpu, M_cpu;  /* limits, bytes; infinity: none */
     double half_bytes;    /* bytes of an activation or compute parameter: 2 in the paper, 4 in fp32 */
-    double state_bytes;   /* optimizer states per parameter: 12, with moments in BF16 8 */
+    double state_bytes;   /* optimizer states per parameter: 12, with moments in BF16 8; the mean of a block, where
+                           * frozen ones have none */
     double t_fp, t_bp, t_h2d, t_d2h, t_optim_cpu, t_optim_gpu; /* seconds, one block */
 };
 

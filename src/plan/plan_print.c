@@ -117,8 +117,11 @@ static void print_activations(struct ah_buf *buf, const struct ah_switches *swit
 
 static void print_buffers(struct ah_buf *buf, const struct ah_switches *switches)
 {
-    ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "buffers",
-                   switches->buffers);
+    if (switches->buffers > 0)
+        ah__buf_printf(buf, "  %-14s  %d, %s large as one block's parameters\n", "buffers", switches->buffers,
+                       switches->buffers == 1 ? "as" : "each as");
+    else
+        ah__buf_printf(buf, "  %-14s  none: all blocks are used where they stay\n", "buffers");
     if (switches->staged > 0)
         ah__buf_printf(buf, "  %-14s  %d of the %d offloaded blocks are updated on the device\n", "staged",
                        switches->staged, switches->offload_optimizer);

@@ -478,11 +478,12 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     timeline->predicted = predicted;
     ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, &plan->switches, plan->workspace_bytes);
     ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_buffers, plan->workspace_bytes);
-    timeline->buffer_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.buffers;
+    if (plan->switches.buffers > 0)
+        timeline->buffer_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.buffers;
     char text[AH_SWITCHES_TEXT];
     ah__switches_text(text, &plan->switches, ' ', false);
-    ah__snprintf(timeline->title, sizeof timeline->title, "%s, %s, %d buffers", plan->policy, text,
-                 plan->switches.buffers);
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, %s, %d buffer%s", plan->policy, text,
+                 plan->switches.buffers, plan->switches.buffers == 1 ? "" : "s");
 }
 
 /* Who knows the model's and the machine's names says more. */

@@ -19,7 +19,8 @@ int ah__sched_min_buffers(const struct ah_sched_config *given)
         least = at_once;
     if (config->switches.offload_optimizer && device)
         device = device > 2 ? device : 2;
-    return least > device ? least : device > 0 ? device : 1;
+    int none = config->own_gradients ? 0 : 1; /* blocks on the device need none beside frozen parameters */
+    return least > device ? least : device > 0 ? device : none;
 }
 
 static void groups_init(struct ah_sched *sched)

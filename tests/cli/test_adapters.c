@@ -269,9 +269,32 @@ static void frozen_weights_need_little(void **state)
     assert_null(strstr(ran.out, "does not fit"));
 }
 
+/* Blocks on the device are used where they lie and their gradients have places of their own; one that comes needs a
+ * buffer, as do gradients where all is trained. */
+static void frozen_blocks_on_the_device_need_no_buffer(void **state)
+{
+    (void)state;
+    const char *model = base();
+    static const char *const rows[][2] = {
+        {"--lora-rank 4 --plan resident", "buffers         none: all blocks are used where they stay"},
+        {"--lora-rank 4 --plan c=0,p=0,o=0", "buffers         none"},
+        {"--lora-rank 4 --plan c=0,p=1,o=1,buffers=1", "buffers         1, as large as one block's parameters"},
+        {"--lora-rank 4 --plan c=0,p=2,o=2", "buffers         2, each as large as one block's parameters"},
+        {"--plan resident", "buffers         3, each as large as one block's parameters"}};
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        run("plan --model %s --device cpu --batch 2 --seq 16 --dtype bf16 --no-cache %s", model, rows[i][0]);
+        assert_ran(0);
+        assert_says(ran.out, rows[i][1]);
+    }
+    run("plan --model %s --device cpu --batch 2 --seq 16 --plan c=0,p=0,o=0,buffers=0", model);
+    assert_ran(2);
+    assert_says(ran.err, "--plan: buffers=0: found 0, expected at least");
+}
+
 AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is_the_same),
               cmocka_unit_test(frozen_parameters_are_resumed_exactly),
               cmocka_unit_test(weights_that_were_adapted_are_known_again),
               cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
               cmocka_unit_test(configurations_of_adapters_are_read_or_refused),
-              cmocka_unit_test(an_adapter_is_gone_on_from), cmocka_unit_test(frozen_weights_need_little))
+              cmocka_unit_test(an_adapter_is_gone_on_from), cmocka_unit_test(frozen_weights_need_little),
+              cmocka_unit_test(frozen_blocks_on_the_device_need_no_buffer))

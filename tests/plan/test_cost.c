@@ -69,6 +69,21 @@ static void v_counts_blocks_in_both(void **state)
                 }
 }
 
+/* What is frozen lies and travels as everything does, and has no states. */
+static void frozen_parameters_have_no_states(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_init(&fixture, 3);
+    struct ah_group *block = &fixture.groups[1];
+    block->trained = block->count / 4;
+    struct ah_profile profile = {.costs.layers = fixture.partition.layers};
+    struct ah_cost_model m;
+    ah__cost_model_init(&m, &fixture.partition, &profile, &(struct ah_budget){0});
+    assert_true(m.Mp == (double)block->count);
+    assert_true(fabs(m.state_bytes * m.Mp - 12 * (double)block->trained) < 1e-6);
+}
+
 static void model_from_partition_and_profile(void **state)
 {
     (void)state;
@@ -122,4 +137,5 @@ static void constants_are_the_rest_of_the_layout(void **state)
 
 AH_TEST_SUITE("plan/cost", cmocka_unit_test(equations_by_hand), cmocka_unit_test(fp32_doubles_the_half_bytes),
               cmocka_unit_test(v_counts_blocks_in_both), cmocka_unit_test(model_from_partition_and_profile),
+              cmocka_unit_test(frozen_parameters_have_no_states),
               cmocka_unit_test(constants_are_the_rest_of_the_layout))

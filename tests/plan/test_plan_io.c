@@ -117,7 +117,7 @@ static void refuses_wrong_files(void **state)
         {"layers", "0", "key 'layers': found 0, expected an integer from 1", AH_EINPUT},
         {"layers", "\"8\"", "key 'layers': found '8'", AH_EINPUT},
         {"layers", "8.5", "key 'layers': found 8.5", AH_EINPUT},
-        {"buffers", "0", "key 'buffers': found 0", AH_EINPUT},
+        {"buffers", "-1", "key 'buffers': found -1", AH_EINPUT},
         {"prefetch_distance", "0", "key 'prefetch_distance': found 0", AH_EINPUT},
         {"head_on_host", "1", "key 'head_on_host': found 1, expected true or false", AH_EINPUT},
         {"step_ns", "-1", "key 'step_ns': found -1", AH_EINPUT},
@@ -346,7 +346,7 @@ static void wrong_specs_are_refused(void **state)
         {"c=-1,p=2,o=8", "--plan: c=-1: found '-1', expected a number from 0"},
         {"c= 1,p=2,o=8", "--plan: c= 1: found ' 1', expected a number"},
         {"c=99999999999999999999,p=2,o=8", "--plan: c=99999999999999999999: found"},
-        {"c=8,p=2,o=8,buffers=0", "--plan: buffers=0: found '0', expected a number from 1"},
+        {"c=8,p=2,o=8,buffers=-1", "--plan: buffers=-1: found '-1', expected a number from 0"},
         {"c=8,p=2,o=8,prefetch_distance=0", "--plan: prefetch_distance=0: found '0', expected a number from 1"},
         {"c=8,p=2,o=8,head=gpu", "--plan: head=gpu: found 'gpu', expected host or device"},
         {"c=8,p=2,o=8,embedding=", "--plan: embedding=: found '', expected host or device"},
@@ -419,7 +419,7 @@ static void table_of_the_example(void **state)
                               "  head              -           on device      device     on device\n"
                               "  device memory   63.9 MiB of 64.0 MiB (99.8%)\n"
                               "  host memory     117.7 MiB, no limit\n"
-                              "  buffers         5, each with room for one block's parameters or gradient\n"
+                              "  buffers         5, each as large as one block's parameters\n"
                               "  staged          2 of the 6 offloaded blocks are updated on the device\n"
                               "  activations     of 2 blocks offloaded; 4 blocks use the 2 staging buffers\n"
                               "                  and save all (1), products and attention (3)\n"

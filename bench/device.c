@@ -94,7 +94,7 @@ static void task_print(struct measured *m, const char *name, const struct ah_tas
 /* What an update reads and writes, in memory of `bytes` at `at`; `count` gets how many parameters that is. */
 static struct ah_task adam_task(char *at, int64_t bytes, int64_t *count)
 {
-    int64_t n = bytes / 20 / 64 * 64; /* p, m, v; two bytes each of gradient and parameter; and some to spare */
+    int64_t n = bytes / 20 / 64 * 64; /* two planes, m, v; two bytes of gradient; and some to spare */
     struct ah_task task = {.type = AH_TASK_ADAM};
     *count = n;
     float *states = (float *)(void *)at;
@@ -102,8 +102,8 @@ static struct ah_task adam_task(char *at, int64_t bytes, int64_t *count)
     task.as.adam.m = states + n;
     task.as.adam.v = states + 2 * n;
     task.as.adam.g = states + 3 * n;
-    task.as.adam.half = (char *)(states + 3 * n) + 2 * n;
-    task.as.adam.grad_dtype = AH_BF16;
+    task.as.adam.rest = (char *)states + 2 * n;
+    task.as.adam.dtype = AH_BF16;
     task.as.adam.count = task.as.adam.decayed = n;
     task.as.adam.adam = (struct ah_adam){0.9F, 0.1F, 0.95F, 0.05F, 1e-8F, 1, 1e-9F, 1, 0};
     return task;
@@ -114,7 +114,7 @@ static void tasks_print(struct measured *m)
     char *at = m->d.flush; /* the copy before makes its halves the same and warms nothing but its end */
     int64_t count, bytes = m->d.flush_bytes;
     struct ah_task adam = adam_task(at, bytes, &count);
-    task_print(m, "adam bf16 -> bf16", &adam, count, 28);
+    task_print(m, "adam, two planes", &adam, count, 26);
     count = bytes / 8 / 64 * 64;
     struct ah_task sqnorm = {.type = AH_TASK_SQNORM};
     sqnorm.as.sqnorm.g = at;

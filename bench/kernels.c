@@ -455,21 +455,21 @@ static void optimizer_print(struct measured *b)
                                        .g = memory + 3 * (int64_t)HOST_COUNT,
                                        .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 1, 1e-3F, 1, 0}}};
     struct ah_task half = adam, squares = {.as.sqnorm = {.g = memory, .out = &norm}}, short_squares = squares;
-    half.as.adam.grad_dtype = short_squares.as.sqnorm.dtype = AH_BF16;
-    half.as.adam.half = memory + 3 * (int64_t)HOST_COUNT + HOST_COUNT / 2;
+    half.as.adam.dtype = short_squares.as.sqnorm.dtype = AH_BF16;
+    half.as.adam.rest = memory + 3 * (int64_t)HOST_COUNT + HOST_COUNT / 2;
     struct ah_task short_moments = half, short_states = half;
     short_moments.as.adam.moment_dtype = AH_BF16;
-    short_states.as.adam.moment_dtype = short_states.as.adam.master_dtype = AH_BF16;
-    short_states.as.adam.half = NULL;
+    short_states.as.adam.moment_dtype = AH_BF16;
+    short_states.as.adam.rest = NULL;
     struct ah_task coded_moments = half, coded_states = short_states;
     coded_moments.as.adam.moment_dtype = coded_states.as.adam.moment_dtype = AH_U8;
     const double codes = 2.0 * AH_CODE8_BYTES / AH_CODE8_GROUP;
     struct ah_task cast = {.as.cast = {.to = memory + 2 * (int64_t)HOST_COUNT, .from = memory, .to_dtype = AH_BF16}};
     struct host_row rows[] = {{"adam", ah__host_adam, adam, {16, 12}},
-                              {"adam bf16 -> bf16", ah__host_adam, half, {14, 14}},
-                              {"adam, moments bf16", ah__host_adam, short_moments, {10, 10}},
+                              {"adam, two planes", ah__host_adam, half, {14, 12}},
+                              {"adam, moments bf16", ah__host_adam, short_moments, {10, 8}},
                               {"adam, all bf16", ah__host_adam, short_states, {8, 6}},
-                              {"adam, moments int8", ah__host_adam, coded_moments, {6 + codes, 6 + codes}},
+                              {"adam, moments int8", ah__host_adam, coded_moments, {6 + codes, 4 + codes}},
                               {"adam, bf16 and int8", ah__host_adam, coded_states, {4 + codes, 2 + codes}},
                               {"sqnorm", ah__host_sqnorm, squares, {4, 0}},
                               {"sqnorm bf16", ah__host_sqnorm, short_squares, {2, 0}},

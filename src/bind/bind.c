@@ -189,15 +189,31 @@ static struct ah_task *adam_task(int64_t *first, const struct bind *bind)
     part_of(&part, bind);
     int64_t decayed = group_of(bind)->decayed - part - *first;
     struct ah_task *task = task_add(bind, AH_TASK_ADAM);
-    task->as.adam.grad_dtype = bind->binding->partition->compute;
+    task->as.adam.dtype = bind->binding->partition->compute;
     task->as.adam.count = count;
     task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
     task->as.adam.adam = bind->binding->adam;
     task->as.adam.adam.draw = (uint32_t)ah__hash_int((uint64_t)bind->binding->group, bind->binding->adam.draw);
-    task->as.adam.master_dtype = bind->binding->partition->step.master;
     task->as.adam.moment_dtype = bind->binding->partition->step.moments;
     task->as.adam.first = part + *first;
     return task;
+}
+
+/* Where the elements of each state from `first` on lie; null of a state that there is not. */
+static void states_at(char *at[AH_STATE_COUNT], const struct bind *bind, char *const states[AH_STATE_COUNT],
+                      int64_t first)
+{
+    const struct ah_partition *partition = bind->binding->partition;
+    for (int i = 0; i < AH_STATE_COUNT; i++)
+        at[i] = ah__state_size(partition, i, 1) ? states[i] + ah__state_size(partition, i, first) : NULL;
+}
+
+static void adam_states(struct ah_task *task, char *const at[AH_STATE_COUNT])
+{
+    task->as.adam.p = at[0];
+    task->as.adam.m = at[1];
+    task->as.adam.v = at[2];
+    task->as.adam.rest = at[AH_STATE_REST];
 }
 
 static void adam_add(const struct bind *bind)
@@ -206,43 +222,39 @@ static void adam_add(const struct bind *bind)
     if (group_of(bind)->trained == 0)
         return;
     bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE, ahead = bind->item->kind == AH_ITEM_UPDATE_SPECULATIVE;
-    bool narrows = ah__narrows(bind->binding->partition);
-    char *half = ahead ? at->spare_half : on_host ? at->update_half : part_at(bind, at->update_half);
     const char *reduced = at->reduced ? at->reduced : part_at(bind, at->grad);
     const char *grad = on_host ? at->update_grad : reduced;
+    char *states[AH_STATE_COUNT], *to[AH_STATE_COUNT];
     int64_t first;
     struct ah_task *task = adam_task(&first, bind);
-    int64_t master = ah__state_size(bind->binding->partition, 0, first);
-    int64_t moment = ah__state_size(bind->binding->partition, 1, first);
-    task->as.adam.p = at->states[0] + master;
-    task->as.adam.m = at->states[1] + moment;
-    task->as.adam.v = at->states[2] + moment;
+    states_at(states, bind, at->states, first);
+    adam_states(task, states);
     if (ahead) {
-        task->as.adam.to_p = at->spare_states[0] + master;
-        task->as.adam.to_m = at->spare_states[1] + moment;
-        task->as.adam.to_v = at->spare_states[2] + moment;
+        states_at(to, bind, at->spare_states, first);
+        task->as.adam.to_p = to[0];
+        task->as.adam.to_m = to[1];
+        task->as.adam.to_v = to[2];
+        task->as.adam.to_rest = to[AH_STATE_REST];
     }
     task->as.adam.g = grad + first * element_bytes(bind);
-    task->as.adam.half = narrows && half ? half + first * element_bytes(bind) : NULL;
     if (bind->binding->clip > 0 && !ahead)
         task->as.adam.scale =
             (const float *)(const void *)((on_host ? at->host_results : at->results) + AH_RESULTS_SCALE);
-    if (!narrows && half) /* several ranks: the parameters lie apart from this rank's masters */
-        copy_add(bind, half + first * element_bytes(bind), at->states[0] + first * element_bytes(bind),
+    if (!on_host && at->update_copy)
+        copy_add(bind, part_at(bind, at->update_copy) + first * element_bytes(bind), states[0],
                  task->as.adam.count * element_bytes(bind));
 }
 
-/* The chunk's states lie in the stage; what travels is made where the gradient was. */
+/* The chunk's states lie in the stage. */
 static void adam_streamed_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
+    char *stage[AH_STATE_COUNT];
     int64_t first;
     struct ah_task *task = adam_task(&first, bind);
-    task->as.adam.p = at->stage[0];
-    task->as.adam.m = at->stage[1];
-    task->as.adam.v = at->stage[2];
+    states_at(stage, bind, at->stage, 0);
+    adam_states(task, stage);
     task->as.adam.g = at->stage_grad;
-    task->as.adam.half = ah__narrows(bind->binding->partition) ? at->stage_grad : NULL;
     if (bind->binding->clip > 0 && bind->item->shadow_set < 0)
         task->as.adam.scale = (const float *)(const void *)(at->results + AH_RESULTS_SCALE);
 }
@@ -298,29 +310,12 @@ static void gaps_clear(const struct bind *bind)
     task->as.cast.zero_count = group_of(bind)->trained_gaps;
 }
 
-/* This rank's part: from its masters, whose gaps are zero, or from where it has been fetched to. */
-static void part_cast(const struct bind *bind)
-{
-    int64_t first, count = part_of(&first, bind);
-    char *to = part_at(bind, bind->at->param);
-    if (bind->at->shard || !ah__narrows(bind->binding->partition)) {
-        copy_add(bind, to, bind->at->shard ? bind->at->shard : bind->at->states[0], count * element_bytes(bind));
-        return;
-    }
-    struct ah_task *task = task_add(bind, AH_TASK_CAST);
-    task->as.cast.to = to;
-    task->as.cast.from = bind->at->states[0];
-    task->as.cast.to_dtype = bind->binding->partition->compute;
-    task->as.cast.from_dtype = AH_F32;
-    task->as.cast.count = count;
-}
-
+/* This rank's part: from its states, or from where it has been fetched to. */
 static void cast(const struct bind *bind)
 {
-    if (is_sharded(bind))
-        part_cast(bind);
-    else
-        narrow_add(bind, bind->at->param, bind->at->states[0]);
+    const struct ah_addresses *at = bind->at;
+    int64_t first, count = part_of(&first, bind);
+    copy_add(bind, part_at(bind, at->param), at->shard ? at->shard : at->states[0], count * element_bytes(bind));
 }
 
 static void collective_add(const struct bind *bind, enum ah_collective kind, char *buffer, int64_t count,
@@ -425,11 +420,12 @@ static void activations_in(const struct bind *bind)
 static void states_in(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
+    char *states[AH_STATE_COUNT];
     int64_t first, count = chunk_range(&first, bind);
-    for (int i = 0; i < 3; i++) {
-        int64_t offset = ah__state_size(bind->binding->partition, i, first);
-        copy_add(bind, at->stage[i], at->states[i] + offset, ah__state_size(bind->binding->partition, i, count));
-    }
+    states_at(states, bind, at->states, first);
+    for (int i = 0; i < AH_STATE_COUNT; i++)
+        if (states[i])
+            copy_add(bind, at->stage[i], states[i], ah__state_size(bind->binding->partition, i, count));
     copy_add(bind, at->stage_grad, at->update_grad + first * element_bytes(bind), count * element_bytes(bind));
 }
 
@@ -437,17 +433,13 @@ static void states_in(const struct bind *bind)
 static void update_streamed(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
-    bool ahead = bind->item->shadow_set >= 0;
-    char *half = ahead ? at->spare_half : at->update_half;
+    char *states[AH_STATE_COUNT];
     int64_t first, count = chunk_range(&first, bind);
+    states_at(states, bind, bind->item->shadow_set >= 0 ? at->spare_states : at->states, first);
     adam_streamed_add(bind);
-    for (int i = 0; i < 3; i++) {
-        int64_t offset = ah__state_size(bind->binding->partition, i, first);
-        copy_add(bind, (ahead ? at->spare_states : at->states)[i] + offset, at->stage[i],
-                 ah__state_size(bind->binding->partition, i, count));
-    }
-    if (ah__narrows(bind->binding->partition))
-        copy_add(bind, half + first * element_bytes(bind), at->stage_grad, count * element_bytes(bind));
+    for (int i = 0; i < AH_STATE_COUNT; i++)
+        if (states[i])
+            copy_add(bind, states[i], at->stage[i], ah__state_size(bind->binding->partition, i, count));
 }
 
 /* The loss once the head is done, the norms once the embedding is; and with them, of several ranks, the totals. */

@@ -55,16 +55,15 @@ struct ah_addresses {
     int64_t input_step, output_step, saved_step, cheap_step, boundary_step;
     /* With several ranks what follows is of this rank's part alone, but for what is on the device in the compute dtype:
      * there it is of the whole group. */
-    char *states[3];                /* master and moments, on the side where they stay */
-    char *spare_states[3];          /* where a speculative update leaves them */
-    const char *update_grad;        /* the gradient, on that side */
-    char *update_half, *spare_half; /* the copy of the master in the compute dtype that an update writes along, on
-                                        * that side and beside spare_states; null: the master serves, or none is kept */
-    char *host_activations;         /* on the host: where input and what is kept behind it wait for backward */
+    char *states[AH_STATE_COUNT];       /* on the side where they stay */
+    char *spare_states[AH_STATE_COUNT]; /* where a speculative update leaves them */
+    const char *update_grad;            /* the gradient, on that side */
+    char *update_copy;      /* several ranks: where an update on the device puts the parameters, too; null: nowhere */
+    char *host_activations; /* on the host: where input and what is kept behind it wait for backward */
     int64_t activation_bytes;
-    char *host_param, *host_grad; /* on the host: what is fetched, and where a gradient arrives */
-    char *host_frozen;            /* on the host: what is fetched behind it and never changes */
-    char *stage[3], *stage_grad;  /* on the device: a chunk of states of the host, and of the gradient */
+    char *host_param, *host_grad;             /* on the host: what is fetched, and where a gradient arrives */
+    char *host_frozen;                        /* on the host: what is fetched behind it and never changes */
+    char *stage[AH_STATE_COUNT], *stage_grad; /* on the device: a chunk of states of the host, and of the gradient */
 };
 
 /* Elements of the chunks, but for the last ones, into which `count` of them are cut. */

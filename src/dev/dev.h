@@ -32,8 +32,9 @@ struct ah_label {
  *   p = p*(1 - lr*decay) [decayed elements only];  p = fma(-step_size, m / (sqrt(v)*inv_sqrt_bias2 + eps), p).
  * Moments in BF16 are widened before that; what is stored is rounded up or down at random, so that its mean is the
  * exact value: 16 bits of ah__draw (dev/draw.h) are added below the 16 that stay, the low ones to m's, the high ones to
- * v's. Moments in AH_U8 are codes (dev/code8.h). p is made of the moments before they are rounded. A master in BF16 is
- * treated as BF16 moments are, with the low bits of ah__draw under the key ~draw. */
+ * v's. Moments in AH_U8 are codes (dev/code8.h). p is made of the moments before they are rounded. A p in BF16 is
+ * treated as BF16 moments are, with the low bits of ah__draw under the key ~draw; or it has a `rest`, with which it is
+ * an F32 value (dev/planes.h): nothing is drawn then. */
 struct ah_adam {
     float beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
     float decay_factor;   /* 1 - lr*weight_decay */
@@ -102,16 +103,16 @@ struct ah_task {
             int zero_count;
         } cast;
         struct {
-            void *p, *to_p;            /* dtype `master_dtype`; to_...: where the new ones go, null: in place */
-            void *m, *v, *to_m, *to_v; /* dtype `moment_dtype`; of AH_U8 whole groups, in `decayed` too */
-            const void *g;             /* dtype `grad_dtype` */
-            void *half;                /* AH_BF16 copy of p written along, rounded to nearest even, or null */
-            enum ah_dtype grad_dtype, master_dtype, moment_dtype; /* F32 or BF16; moments AH_U8 */
-            int64_t count, decayed;                               /* elements [0, decayed) take weight decay */
+            void *p, *to_p;                    /* dtype `dtype`; to_...: where the new ones go, null: in place */
+            void *m, *v, *to_m, *to_v;         /* dtype `moment_dtype`; of AH_U8 whole groups, in `decayed` too */
+            void *rest, *to_rest;              /* 16 bits an element; null: there is none. p is in AH_BF16 */
+            const void *g;                     /* dtype `dtype` */
+            enum ah_dtype dtype, moment_dtype; /* F32 or BF16; moments AH_U8 */
+            int64_t count, decayed;            /* elements [0, decayed) take weight decay */
             int64_t first; /* the number of element 0 in the training, whatever its place: for ah__draw */
             struct ah_adam adam;
             /* The gradient is multiplied by it in float, before anything else; read when the task executes, from where
-             * its lane may read. Null: 1. NaN: nothing is updated, only `half` is written. */
+             * its lane may read. Null: 1. NaN: nothing is updated. */
             const float *scale;
         } adam;
         struct {

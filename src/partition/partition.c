@@ -133,6 +133,8 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
         hash = ah__hash_int((uint64_t)ah__step_ranks(partition), hash);
     if (partition->step.moments != AH_F32)
         hash = ah__hash_int((uint64_t)partition->step.moments, ah__hash_text("moments", hash));
+    if (ah__has_rest(partition))
+        hash = ah__hash_text("planes", hash); /* not what it was before there were any */
     if (partition->step.master != AH_F32)
         hash = ah__hash_int((uint64_t)partition->step.master, ah__hash_text("master", hash));
     for (int i = 0; i < partition->param_count; i++) {

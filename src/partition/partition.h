@@ -119,21 +119,33 @@ static inline int ah__micro_batches(const struct ah_partition *partition)
     return partition->step.micro_batches > 1 ? partition->step.micro_batches : 1;
 }
 
-/* What the optimizer state `which` is kept in: 0 the master, 1 and 2 the moments. */
+/* Optimizer states: the parameter as it is computed with, its moments, and the rest: the 16 bits by which a master in
+ * F32 is more than a parameter in BF16 (dev/planes.h). */
+enum { AH_STATE_REST = 3, AH_STATE_COUNT = 4 };
+
+/* Masters have a rest. Where nothing is updated there is none. */
+static inline bool ah__has_rest(const struct ah_partition *partition)
+{
+    return partition->compute != partition->step.master && !partition->step.infers;
+}
+
+/* The format of the master, whatever planes it is kept in, and of moments 1 and 2. */
 static inline enum ah_dtype ah__state_dtype(const struct ah_partition *partition, int which)
 {
     return which == 0 ? partition->step.master : partition->step.moments;
 }
-/* Bytes of `count` elements of it, which begin where a group may: parameters, parts of ranks and chunks do. */
+/* Bytes of `count` elements of a state, which begin where a group may: parameters, parts of ranks and chunks do. */
 static inline int64_t ah__state_size(const struct ah_partition *partition, int which, int64_t count)
 {
-    return ah__state_bytes(ah__state_dtype(partition, which), count);
+    if (which == AH_STATE_REST)
+        return ah__has_rest(partition) ? count * ah__dtype_bytes(AH_BF16) : 0;
+    return ah__state_bytes(which == 0 ? partition->compute : partition->step.moments, count);
 }
-/* Bytes of all three that a parameter takes. */
+/* Bytes of all that a parameter takes. */
 static inline double ah__states_each(const struct ah_partition *partition)
 {
     double bytes = 0;
-    for (int which = 0; which < 3; which++)
+    for (int which = 0; which < AH_STATE_COUNT; which++)
         bytes += (double)ah__state_size(partition, which, AH_PARAM_ALIGN) / AH_PARAM_ALIGN;
     return bytes;
 }
@@ -142,19 +154,6 @@ static inline double ah__states_each(const struct ah_partition *partition)
 static inline enum ah_dtype ah__kept_dtype(const struct ah_partition *partition, int param, int which)
 {
     return partition->params[param].frozen ? partition->compute : ah__state_dtype(partition, which);
-}
-
-/* Masters are narrowed before they are used; else programs of one rank read the master itself. */
-static inline bool ah__narrows(const struct ah_partition *partition)
-{
-    return partition->compute != partition->step.master;
-}
-
-/* Blocks optimized on the device are narrowed into a buffer around forward and again around backward. What is partly
- * frozen keeps all that is computed with in a place of its own, where updates write what they have changed. */
-static inline bool ah__casts(const struct ah_partition *partition)
-{
-    return ah__narrows(partition) && !partition->frozen;
 }
 
 /* How many devices train together; at least 1. */

@@ -6,7 +6,6 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *
     *out = (struct ah_sched_config){
         .switches = *switches,
         .shared_embedding = partition->shared_group == 0,
-        .casts = ah__casts(partition),
         .own_gradients = partition->frozen,
         .clips = partition->step.clips,
         .policy = policy,

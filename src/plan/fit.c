@@ -31,10 +31,9 @@ int ah__plan_most_leaving(const struct ah_predictor *predictor)
 
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    bool used_as_they_are = !ah__casts(predictor->partition) && ah__world_size(switches) == 1;
     bool may = ah__policy_uses(predictor->policy, AH_SWITCH_unsharded) &&
                !predictor->count_bytes; /* no published system does */
-    return may && !used_as_they_are ? switches->layers - switches->offload_optimizer : 0;
+    return may && ah__world_size(switches) > 1 ? switches->layers - switches->offload_optimizer : 0;
 }
 
 bool ah__plan_shares_ends(const struct ah_predictor *predictor)

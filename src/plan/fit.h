@@ -21,7 +21,7 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
 /* The most blocks whose activations the policy lets wait on the host. */
 int ah__plan_most_leaving(const struct ah_predictor *predictor);
 
-/* The most blocks that the policy lets stay whole; 0 where the masters are what is used. */
+/* The most blocks that the policy lets stay whole; 0 of one rank, which uses what it updates. */
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
 /* Both peaks, with as many unsharded blocks as the budget then has room for. */

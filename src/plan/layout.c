@@ -9,22 +9,19 @@ enum { STAGING_MOST_BYTES = 1 << 20 };
 /* Everything the layout is made of, before it is placed. Areas are rounded up, so that any order of them is aligned. */
 struct sizes {
     bool on_host[AH_CLASS_COUNT];
-    bool copies; /* parameters used on the device are never the master itself: another dtype, or sharded */
+    bool copies; /* sharded: parameters used on the device are never the states' p itself */
     int64_t state[AH_CLASS_COUNT], moment[AH_CLASS_COUNT]; /* p; m or v: of one group, this rank's part */
-    int64_t states[AH_CLASS_COUNT];                        /* p, m and v */
+    int64_t states[AH_CLASS_COUNT];                        /* p, m, v and the rest */
     int64_t device_state[AH_CLASS_COUNT];  /* p of a group on the device, where products may read it: then all of it */
-    int64_t device_states[AH_CLASS_COUNT]; /* p, m and v there: p alone where nothing is updated */
+    int64_t device_states[AH_CLASS_COUNT]; /* all states there: p alone where nothing is updated */
     int64_t frozen[AH_CLASS_COUNT];        /* of one group on the host, in the compute dtype */
     int64_t buffer[AH_CLASS_COUNT];        /* parameters or gradient of one group in the compute dtype */
-    int64_t host_grad_buffer;              /* where a block's gradient arrives, where that is not in its set */
-    int64_t host_grad[AH_CLASS_COUNT];     /* this rank's part of it, on the host */
-    bool whole;         /* blocks optimized on the device have a place for what products read, without being asked */
-    bool own_grads;     /* those of blocks have places of their own, not buffers */
-    int64_t block_grad; /* each */
-    int64_t stage_state, stage_moment; /* p; m or v: of a chunk that streams */
-    int64_t stages;                    /* all of them */
-    int64_t set;                       /* host states of a block; with what is fetched where that is not the master */
-    int64_t accumulator;               /* F32 sums of a block's gradient, where that is another dtype */
+    int64_t host_grad[AH_CLASS_COUNT];     /* this rank's part of the gradient, on the host */
+    bool own_grads;                        /* those of blocks have places of their own, not buffers */
+    int64_t block_grad;                    /* each */
+    int64_t stage_state, stage_moment, stage_rest; /* p; m or v; the rest: of a chunk that streams */
+    int64_t stages;                                /* all of them */
+    int64_t accumulator;                           /* F32 sums of a block's gradient, where that is another dtype */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it. 0 and that of both where
                                         * they share a place */
     int64_t ends;                      /* parameters of embedding and head in the place that they share */
@@ -125,16 +122,15 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         int group = ah__class_representative(class, switches->layers);
         const struct ah_group *of = &partition->groups[group];
         int ranks = ah__world_size(switches);
-        int64_t part = ah__part_count(of->trained, ranks);
-        int64_t read = ah__narrows(partition) ? part : ah__part_count(of->count, ranks);
+        int64_t part = ah__part_count(of->trained, ranks), all = ah__part_count(of->count, ranks);
         sizes->on_host[class] = ah__on_host(switches, group);
         sizes->state[class] = round_up(ah__state_size(partition, 0, part));
         sizes->moment[class] = round_up(ah__state_size(partition, 1, part));
-        sizes->states[class] = sizes->state[class] + 2 * sizes->moment[class];
-        sizes->device_state[class] = round_up(ah__state_size(partition, 0, read));
-        sizes->device_states[class] =
-            sizes->device_state[class] + (partition->step.infers ? 0 : 2 * sizes->moment[class]);
-        sizes->buffer[class] = round_up(ranks * ah__part_count(of->count, ranks) * element_bytes);
+        int64_t updated = 2 * sizes->moment[class] + round_up(ah__state_size(partition, AH_STATE_REST, part));
+        sizes->states[class] = sizes->state[class] + updated;
+        sizes->device_state[class] = round_up(ah__state_size(partition, 0, all));
+        sizes->device_states[class] = sizes->device_state[class] + (partition->step.infers ? 0 : updated);
+        sizes->buffer[class] = round_up(ranks * all * element_bytes);
         sizes->host_grad[class] = round_up(part * element_bytes);
         sizes->frozen[class] = round_up((of->count - of->trained) * element_bytes);
     }
@@ -143,14 +139,11 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         int64_t chunk = ah__chunk_count(part, switches->chunks);
         sizes->stage_state = round_up(ah__state_size(partition, 0, chunk));
         sizes->stage_moment = round_up(ah__state_size(partition, 1, chunk));
-        sizes->stages =
-            AH_STAGING_BUFFERS * (sizes->stage_state + 2 * sizes->stage_moment + round_up(chunk * element_bytes));
+        sizes->stage_rest = round_up(ah__state_size(partition, AH_STATE_REST, chunk));
+        sizes->stages = AH_STAGING_BUFFERS * (sizes->stage_state + 2 * sizes->stage_moment + sizes->stage_rest +
+                                              round_up(chunk * element_bytes));
     }
-    sizes->set = sizes->states[AH_CLASS_BLOCK];
-    if (ah__narrows(partition))
-        sizes->set += sizes->host_grad[AH_CLASS_BLOCK];
-    sizes->host_grad_buffer = ah__narrows(partition) ? 0 : sizes->host_grad[AH_CLASS_BLOCK];
-    sizes->copies = ah__narrows(partition) || ah__world_size(switches) > 1;
+    sizes->copies = ah__world_size(switches) > 1;
     sizes->embedding_grad = sum_bytes(partition, 0, sizes->buffer[AH_CLASS_EMBEDDING], switches);
     sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
     if (ah__share_gradients(switches, partition->step.clips)) {
@@ -167,7 +160,6 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     if (partition->frozen)
         sizes->block_grad = round_up(partition->groups[1].trained * element_bytes);
     sizes->own_grads = partition->frozen;
-    sizes->whole = ah__narrows(partition) && partition->frozen;
 }
 
 /* What is made again is of one micro-batch, and lies where a block that keeps all of its activations has them: those
@@ -274,9 +266,9 @@ static int64_t host_outside_bytes(const struct sizes *sizes)
 
 int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    struct sizes sizes = {.set = 0};
+    struct sizes sizes = {.copies = false};
     measure_groups(&sizes, partition, switches);
-    return sizes.set;
+    return sizes.states[AH_CLASS_BLOCK];
 }
 
 int64_t ah__layout_buffer_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
@@ -300,13 +292,13 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     measure(&sizes, partition, switches, workspace_bytes);
     int parts = shard_count(switches) + reduced_count(partition, switches);
     int on_device = switches->layers - switches->offload_optimizer;
-    int whole = sizes.whole ? on_device : switches->unsharded;
-    *device = (switches->buffers + whole) * sizes.buffer[AH_CLASS_BLOCK] + parts * sizes.host_grad[AH_CLASS_BLOCK] +
-              switches->layers * sizes.block_grad + sizes.device_states[AH_CLASS_BLOCK] * on_device +
+    *device = (switches->buffers + switches->unsharded) * sizes.buffer[AH_CLASS_BLOCK] +
+              parts * sizes.host_grad[AH_CLASS_BLOCK] + switches->layers * sizes.block_grad +
+              sizes.device_states[AH_CLASS_BLOCK] * on_device +
               inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
-    *host = sizes.set * ah__host_sets(switches) +
-            (sizes.host_grad_buffer + sizes.frozen[AH_CLASS_BLOCK]) * switches->offload_optimizer +
+    *host = sizes.states[AH_CLASS_BLOCK] * ah__host_sets(switches) +
+            (sizes.host_grad[AH_CLASS_BLOCK] + sizes.frozen[AH_CLASS_BLOCK]) * switches->offload_optimizer +
             host_activation_bytes(&sizes, switches) + host_outside_bytes(&sizes);
 }
 
@@ -339,19 +331,15 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     g->on_host = ah__on_host(switches, group);
     g->state_bytes = g->on_host ? sizes->state[class] : sizes->device_state[class];
     g->moment_bytes = sizes->moment[class];
-    if (g->on_host && class == AH_CLASS_BLOCK) {
-        g->state_offset = -1;
-        g->host_grad_offset = sizes->host_grad_buffer ? place(&layout->host_bytes, sizes->host_grad_buffer) : -1;
-    } else {
-        g->state_offset = g->on_host ? place(&layout->host_bytes, sizes->states[class])
-                                     : place(&layout->device_bytes, sizes->device_states[class]);
-    }
-    if (g->on_host && class != AH_CLASS_BLOCK)
+    if (!g->on_host)
+        g->state_offset = place(&layout->device_bytes, sizes->device_states[class]);
+    else
+        g->state_offset = class == AH_CLASS_BLOCK ? -1 : place(&layout->host_bytes, sizes->states[class]);
+    if (g->on_host) {
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
-    if (g->on_host)
         g->host_frozen_offset = place(&layout->host_bytes, sizes->frozen[class]);
-    bool whole = ah__unsharded(switches, group) || (sizes->whole && !g->on_host);
-    bool apart = class == AH_CLASS_BLOCK ? whole : g->on_host || sizes->copies;
+    }
+    bool apart = class == AH_CLASS_BLOCK ? ah__unsharded(switches, group) : g->on_host || sizes->copies;
     bool shares = sizes->ends && class != AH_CLASS_BLOCK;
     if (shares && class == AH_CLASS_HEAD)
         g->param_offset = layout->groups[0].param_offset;
@@ -426,8 +414,8 @@ static void place_device(struct ah_layout *layout, const struct ah_partition *pa
 static void place_host(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)
 {
     int64_t *end = &layout->host_bytes;
-    layout->set_bytes = sizes->set;
-    layout->sets_offset = place(end, ah__host_sets(switches) * sizes->set);
+    layout->set_bytes = sizes->states[AH_CLASS_BLOCK];
+    layout->sets_offset = place(end, ah__host_sets(switches) * layout->set_bytes);
     layout->host_tokens_offset = place(end, 2 * sizes->tokens);
     layout->host_results_offset = place(end, 2 * sizes->results);
     layout->host_staging_offset = place(end, sizes->staging);
@@ -439,6 +427,7 @@ static void note_sizes(struct ah_layout *layout, const struct ah_switches *switc
     layout->stage_bytes = sizes->stages / AH_STAGING_BUFFERS;
     layout->stage_state_bytes = sizes->stage_state;
     layout->stage_moment_bytes = sizes->stage_moment;
+    layout->stage_rest_bytes = sizes->stage_rest;
     layout->input_bytes = sizes->micro_batches * sizes->input;
     layout->saved_sets = sizes->saved_sets;
     layout->saved_bytes = sizes->saved_sets > 0 ? sizes->saved_all / sizes->saved_sets : 0;

@@ -20,19 +20,18 @@
 
 enum { AH_LAYOUT_ALIGN = 256 };
 
-/* One group's optimizer states (master p, moments m and v) and buffers of its own. Blocks on the host have their states
- * in sets (struct ah_layout), take parameters that come from there, and their gradients, from the buffers. Parameters
- * optimized on the device are used where the master lies if that has the compute dtype. Where nothing is updated
+/* One group's optimizer states (parameter p, moments m and v, and where its master has one p's rest) and buffers of its
+ * own. Blocks on the host have their states in sets (struct ah_layout), take parameters that come from there, and their
+ * gradients, from the buffers. Parameters optimized on the device are used where they lie. Where nothing is updated
  * (ah_step_options.infers) a group on the device has p alone, and no gradient. */
 struct ah_layout_group {
     bool on_host;
-    int64_t state_offset;              /* in device memory, or in host memory when on_host: p, m, v; -1: in a set */
+    int64_t state_offset;              /* in device memory, or in host memory when on_host: all; -1: in a set */
     int64_t state_bytes, moment_bytes; /* of p; of m or v: rounded up. ah__state_at says where each lies */
     int64_t host_frozen_offset;        /* on_host: what is fetched behind the trained elements; else -1 */
-    int64_t host_grad_offset;          /* on_host: where the gradient lands; -1: in the set, or not on_host */
-    /* Unsharded blocks; where parameters are frozen, blocks on the device in half precision; embedding and head on the
-     * host, of several ranks or in half precision: their dedicated device parameters; else -1. Where the plan says so
-     * (share_embedding_head) the same bytes for embedding and head. */
+    int64_t host_grad_offset;          /* on_host: where the gradient lands; else -1 */
+    /* Unsharded blocks; embedding and head on the host or of several ranks: their dedicated device parameters; else -1.
+     * Where the plan says so (share_embedding_head) the same bytes for embedding and head. */
     int64_t param_offset;
     int64_t grad_offset;  /* embedding and head, and blocks where parameters are frozen: their dedicated device
                                * gradients, of trained elements; else -1. Those of embedding and head are F32 while
@@ -47,8 +46,9 @@ struct ah_layout_group {
 struct ah_layout {
     int64_t buffers_offset, buffer_bytes; /* pool shared by block parameters and block gradients */
     int64_t stages_offset,
-        stage_bytes; /* where states are staged: AH_STAGING_BUFFERS, each a chunk's p, m, v and gradient */
-    int64_t stage_state_bytes, stage_moment_bytes; /* of p; of m or v: each follows the other, the gradient v */
+        stage_bytes; /* where states are staged: AH_STAGING_BUFFERS, each a chunk's states and gradient */
+    int64_t stage_state_bytes, stage_moment_bytes, stage_rest_bytes; /* of p; of m or v; of the rest: each follows the
+                                                                      * other, the gradient the rest */
     int64_t shards_offset, shard_bytes; /* several ranks: parts of blocks that stay, see layout.c; else nothing */
     int64_t reduced_offset; /* several ranks, where updates wait for the norm: for each block optimized on the device
                              * shard_bytes, this rank's part of its summed gradient */
@@ -79,9 +79,7 @@ struct ah_layout {
     int64_t results_offset, results_bytes; /* of one iteration, as bind/bind.h says; two */
     int64_t device_bytes;
     int64_t host_tokens_offset, host_results_offset; /* two of each, same shapes as on the device */
-    /* Host states of blocks, ah__host_sets() of them: p, m, v as in groups[1]; then, where parameters do
-     * not travel as the master (any dtype but F32), what travels: the gradient on its arrival, then the parameters made
-     * of it. */
+    /* Host states of blocks, ah__host_sets() of them, each as in groups[1]. */
     int64_t sets_offset, set_bytes;
     int64_t host_staging_offset,
         host_staging_bytes; /* for loading and saving device states in pieces; 0 bytes: no device state */
@@ -89,7 +87,7 @@ struct ah_layout {
     struct ah_layout_group *groups; /* layers + 2 */
 };
 
-/* From p of a group to its state `which` (0 p, 1 m, 2 v); 3: to the end of all. */
+/* From p of a group to its state `which`: 0 p, 1 m, 2 v, AH_STATE_REST. */
 static inline int64_t ah__state_at(const struct ah_layout_group *group, int which)
 {
     return which == 0 ? 0 : group->state_bytes + (which - 1) * group->moment_bytes;

@@ -59,7 +59,7 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
                         "--plan: staged=%d: found a profile without times of '%s', expected one of this "
                         "version",
                         plan->switches.staged, ah__item_names[AH_ITEM_STATES_IN]);
-    if (plan->switches.unsharded > 0 && !ah__casts(predictor->partition) && ah__world_size(&plan->switches) == 1)
+    if (plan->switches.unsharded > 0 && ah__world_size(&plan->switches) == 1)
         return ah__fail(AH_EINPUT,
                         "--plan: unsharded=%d: found one rank that computes with what stays there anyway, expected "
                         "unsharded=0",

@@ -170,10 +170,8 @@ static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
         ah__buf_printf(buf, "  selective: saves matrix products and attention, recomputes the rest\n");
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  fetched twice: releases its parameters after forward, re-fetches them\n");
-    if (switches->unsharded > 0 && switches->world_size > 1)
+    if (switches->unsharded > 0)
         ah__buf_printf(buf, "  unsharded: parameters stay on the device, all-gathered once in a step\n");
-    else if (switches->unsharded > 0)
-        ah__buf_printf(buf, "  unsharded: parameters stay in the compute dtype, cast once in a step\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                         "  host optimizer (host)\n");
 }

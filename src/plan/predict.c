@@ -128,18 +128,17 @@ static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
            (switches->head_on_host ? 0 : t.h);
 }
 
-/* Each block optimized on the device, with several ranks each whose part stays there, is cast for forward and for
- * backward unless it stays whole; embedding and head optimized there once where they share a place. */
+/* Of several ranks each block whose part stays on the device is cast for forward and for backward unless it stays
+ * unsharded; embedding and head optimized there once where they share a place. */
 static int64_t casts_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple cast = times(predictor, AH_ITEM_CAST);
     int64_t ends = 0;
+    if (ah__world_size(switches) == 1)
+        return 0;
     if (switches->share_embedding_head)
         ends = (switches->embedding_on_host ? 0 : cast.e) + (switches->head_on_host ? 0 : cast.h);
-    if (ah__world_size(switches) > 1)
-        return 2 * (switches->layers - switches->offload_params - switches->unsharded) * cast.b + ends;
-    int cast_blocks = switches->layers - switches->offload_optimizer - switches->unsharded;
-    return ah__casts(predictor->partition) ? 2 * cast_blocks * cast.b : 0;
+    return 2 * (switches->layers - switches->offload_params - switches->unsharded) * cast.b + ends;
 }
 
 static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)

@@ -31,12 +31,10 @@ static double block_s(const struct draft *draft, enum ah_item_kind kind)
     return (double)draft->profile->costs.ns[kind][AH_CLASS_BLOCK] / giga;
 }
 
-/* Bytes a second of Adam over a block: states read and written, the gradient, on the host the half-precision copy. */
+/* Bytes a second of Adam over a block: states read and written, the gradient read. */
 static double adam_bytes_per_s(const struct draft *draft, enum ah_item_kind kind)
 {
-    bool copies = kind == AH_ITEM_UPDATE_HOST && ah__narrows(draft->partition);
-    double states = 2 * ah__states_each(draft->partition);
-    return params_of(draft) * (states + element_bytes(draft) * (copies ? 2 : 1)) / block_s(draft, kind);
+    return params_of(draft) * (2 * ah__states_each(draft->partition) + element_bytes(draft)) / block_s(draft, kind);
 }
 
 static double copy_bytes_per_s(const struct draft *draft, enum ah_item_kind kind)

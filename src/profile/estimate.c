@@ -9,8 +9,7 @@
 
 enum { FLOAT_BYTES = 4 };
 
-/* Of AdamW per parameter: fp32 parameter, m and v are read and written. The gradient is read and, where parameters
- * travel in half precision, their copy is written: that is not in it. */
+/* Of AdamW per parameter: its states are read and written. The gradient is read: that is not in it. */
 static double state_bytes(const struct ah_partition *partition)
 {
     return 2 * ah__states_each(partition);
@@ -57,8 +56,9 @@ static void host_init(struct estimate *estimate, enum rates rates)
 {
     const enum ah_figure published[RATES_COUNT] = {
         [RATES_DEEPSPEED] = AH_FIGURE_DEEPSPEED_ADAM, [RATES_PYTORCH] = AH_FIGURE_PYTORCH_ADAM};
-    double bytes =
-        state_bytes(estimate->partition) + estimate->dtype_bytes * (ah__narrows(estimate->partition) ? 2 : 1);
+    /* Others write a copy in half precision beside a master in single precision. */
+    bool copies = rates != RATES_AUTOHETE && ah__has_rest(estimate->partition);
+    double bytes = state_bytes(estimate->partition) + estimate->dtype_bytes * (copies ? 2 : 1);
     estimate->dram_bytes_per_s = figure(estimate, AH_FIGURE_DRAM) * figure(estimate, AH_FIGURE_DRAM_EFFICIENCY);
     double fastest = estimate->dram_bytes_per_s / bytes;
     estimate->adam_params_per_s = fastest;
@@ -168,12 +168,11 @@ static double set_programs(struct estimate *estimate, int class)
     return waiting;
 }
 
-/* States and gradient come, the device updates, and states and what is made of them go home. */
+/* States and gradient come, the device updates, and states go home. */
 static void set_streamed(struct estimate *estimate, double shard)
 {
-    double states = state_bytes(estimate->partition) / 2.0,
-           made = ah__narrows(estimate->partition) ? estimate->dtype_bytes : 0;
-    double in = shard * (states + estimate->dtype_bytes), out = shard * (states + made);
+    double states = state_bytes(estimate->partition) / 2.0;
+    double in = shard * (states + estimate->dtype_bytes), out = shard * states;
     double update_ns = (double)estimate->profile->costs.ns[AH_ITEM_UPDATE_DEVICE][AH_CLASS_BLOCK];
     set(estimate, AH_ITEM_STATES_IN, AH_CLASS_BLOCK, in / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_UPDATE_STAGED, AH_CLASS_BLOCK, update_ns + out / estimate->d2h_bytes_per_s * 1e9);
@@ -188,8 +187,8 @@ static void set_group(struct estimate *estimate, int class)
     double shard_bytes = bytes / estimate->world_size;
     set_device_bytes(estimate, AH_ITEM_UPDATE_DEVICE, class,
                      shard * (state_bytes(estimate->partition) + estimate->dtype_bytes));
-    if (ah__narrows(estimate->partition))
-        set_device_bytes(estimate, AH_ITEM_CAST, class, shard * (FLOAT_BYTES + estimate->dtype_bytes));
+    if (estimate->world_size > 1)
+        set_device_bytes(estimate, AH_ITEM_CAST, class, 2 * shard * estimate->dtype_bytes);
     set(estimate, AH_ITEM_PREFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_REFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_OFFLOAD, class, shard * estimate->dtype_bytes / estimate->d2h_bytes_per_s * 1e9);

@@ -85,20 +85,20 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     int ranks = ah__step_ranks(workload->partition);
     int64_t element = ah__dtype_bytes(workload->partition->compute);
     int64_t grad_bytes = ranks * ah__part_count(place->count, ranks) * element;
-    bool half = ah__narrows(workload->partition), apart = half || ranks > 1;
-    for (int i = 0; i < 3; i++) {
-        bool read = i == 0 && !apart; /* products read the master itself */
+    bool apart = ranks > 1;
+    for (int i = 0; i < AH_STATE_COUNT; i++) {
+        bool read = i == 0 && !apart; /* by products */
         int64_t bytes = ah__state_size(workload->partition, i, read ? place->count : place->trained);
         /* Moments have room for what PREFETCH writes there, and for floats on the way. */
-        place->state[i] = carve(device, larger(bytes, grad_bytes));
-        place->host_state[i] = carve(host, larger(bytes, i ? state_bytes : 0));
+        bool moment = i == 1 || i == 2;
+        place->state[i] = carve(device, larger(bytes, moment ? grad_bytes : 0));
+        place->host_state[i] = carve(host, larger(bytes, moment ? state_bytes : 0));
     }
     place->param = apart ? carve(device, grad_bytes) : place->state[0];
     place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : larger(grad_bytes, state_bytes));
     place->exchange = place->class == AH_CLASS_BLOCK && ranks > 1 ? carve(device, grad_bytes) : NULL;
     place->host_grad = carve(host, grad_bytes);
     place->host_grad_buffer = carve(host, grad_bytes);
-    place->host_param = half ? carve(host, grad_bytes) : place->host_grad;
     place->host_frozen = carve(host, (place->count - place->trained) * element);
     place->saved_step = aligned(device, code->saved_bytes);
     place->saved = carve(device, workload->micro_batches * place->saved_step);
@@ -117,14 +117,10 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     workload->boundary = carve(device, workload->micro_batches * workload->boundary_step);
     workload->work = carve(device, work_bytes(workload->partition));
     workload->workspace = carve(device, workload->programs.workspace_bytes);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < AH_STATE_COUNT; i++)
         workload->host_spare[i] = carve(host, ah__state_size(workload->partition, i, workload->place[1].trained));
-    if (workload->partition->compute != AH_F32) {
-        int64_t count = workload->place[1].trained;
-        workload->accumulator = carve(device, count * (int64_t)sizeof(float));
-        if (ah__narrows(workload->partition))
-            workload->host_spare_half = carve(host, count * ah__dtype_bytes(workload->partition->compute));
-    }
+    if (workload->partition->compute != AH_F32)
+        workload->accumulator = carve(device, workload->place[1].trained * (int64_t)sizeof(float));
     for (int i = 0; i < workload->places; i++)
         place_carve(workload, device, host, i);
 }
@@ -201,12 +197,12 @@ static int grads_fill(const struct ah_workload *workload, const struct ah_worklo
 /* What products read of a group, on the device, and where it comes from: `values` of all its parameters. */
 static int place_fill(const struct ah_workload *workload, const struct ah_workload_place *place, const float *values)
 {
-    enum ah_dtype master = workload->partition->step.master, compute = workload->partition->compute;
+    enum ah_dtype compute = workload->partition->compute;
     int64_t element = ah__dtype_bytes(compute), frozen = place->count - place->trained;
-    AH_TRY(cast(workload, AH_LANE_HOST, place->host_state[0], master, values, AH_F32, place->trained));
-    AH_TRY(copy_in(workload, place->state[0], place->host_state[0], place->trained * ah__dtype_bytes(master)));
+    AH_TRY(cast(workload, AH_LANE_HOST, place->host_state[0], compute, values, AH_F32, place->trained));
+    AH_TRY(copy_in(workload, place->state[0], place->host_state[0], place->trained * element));
     if (place->param != place->state[0])
-        AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, compute, place->state[0], master, place->trained));
+        AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, compute, place->state[0], compute, place->trained));
     AH_TRY(cast(workload, AH_LANE_HOST, place->host_frozen, compute, values + place->trained, AH_F32, frozen));
     return copy_in(workload, place->param + place->trained * element, place->host_frozen, frozen * element);
 }
@@ -320,16 +316,6 @@ static const struct ah_workload_place *place_of_group(const struct ah_workload *
     return &workload->place[group == head ? workload->places - 1 : group <= workload->copies ? group : 1];
 }
 
-/* What an update writes along, as in a run: on the host over the gradient, on the device for embedding and head, and
- * for all where some of it is frozen. */
-static char *half(const struct ah_workload *workload, const struct ah_workload_place *place, bool on_host)
-{
-    if (!ah__narrows(workload->partition) && (on_host || place->param == place->state[0]))
-        return NULL;
-    bool kept = place->class != AH_CLASS_BLOCK || workload->partition->frozen;
-    return on_host ? place->host_grad : kept ? place->param : NULL;
-}
-
 /* Copies and collectives of blocks come from and go to memory that programs neither read nor write. */
 static void addresses(struct ah_addresses *at, const struct ah_workload *workload, const struct ah_item *item)
 {
@@ -337,6 +323,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
     const struct ah_workload_place *owner = place_of_group(workload, workload->partition->shared_group);
     bool streams = item->kind == AH_ITEM_STATES_IN || item->kind == AH_ITEM_UPDATE_STAGED;
     bool on_host = ah__item_lanes[item->kind] == AH_LANE_HOST || streams;
+    bool apart = place->param != place->state[0];
     bool exchanges = ah__item_lanes[item->kind] == AH_LANE_COMM && place->exchange;
     *at = (struct ah_addresses){
         .param = exchanges                        ? place->exchange
@@ -366,14 +353,13 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .cheap_step = item->recompute || item->selective ? 0 : place->saved_step,
         .boundary_step = workload->boundary_step,
         .update_grad = on_host ? place->host_grad : place->grad,
-        .update_half = half(workload, place, on_host),
-        .spare_half = workload->host_spare_half,
-        .host_param = place->host_param,
+        .update_copy = apart && place->class != AH_CLASS_BLOCK ? place->param : NULL, /* as in a run */
+        .host_param = place->host_grad,
         .host_grad = place->host_grad_buffer,
         .host_frozen = place->host_frozen,
         .stage_grad = place->grad,
     };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < AH_STATE_COUNT; i++) {
         at->states[i] = on_host ? place->host_state[i] : place->state[i];
         at->spare_states[i] = workload->host_spare[i];
         at->stage[i] = place->state[i];

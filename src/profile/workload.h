@@ -19,18 +19,18 @@ struct ah_samples {
 
 struct ah_workload_place {
     enum ah_class class;
-    bool other;                      /* the block is of the other kind, in this round */
-    int group;                       /* in the partition */
-    int64_t count, trained, decayed; /* of the group */
-    char *state[3], *grad;           /* device: p, m, v */
-    char *param;                     /* device: in the compute dtype; F32: the master */
-    char *exchange;                  /* device: what collectives of a block work on, of several ranks; else null */
-    char *input, *output, *saved;    /* device; input is the output of the place before */
-    int64_t saved_step;              /* from one micro-batch to the next */
-    char *host_state[3], *host_grad; /* host update */
-    char *host_grad_buffer;          /* where a gradient arrives */
-    char *host_param;                /* what is fetched: no update writes it */
-    char *host_frozen;               /* and what never changes */
+    bool other;                         /* the block is of the other kind, in this round */
+    int group;                          /* in the partition */
+    int64_t count, trained, decayed;    /* of the group */
+    char *state[AH_STATE_COUNT], *grad; /* device */
+    char *param;                        /* device: what products read; of one rank the states' p */
+    char *exchange;                     /* device: what collectives of a block work on, of several ranks; else null */
+    char *input, *output, *saved;       /* device; input is the output of the place before */
+    int64_t saved_step;                 /* from one micro-batch to the next */
+    char *host_state[AH_STATE_COUNT];
+    char *host_grad;        /* host update; fetched, too, since no update writes it */
+    char *host_grad_buffer; /* where a gradient arrives */
+    char *host_frozen;      /* and what never changes */
 };
 
 struct ah_workload {
@@ -45,9 +45,9 @@ struct ah_workload {
     struct ah_workload_place *place;
     char *tokens, *boundary, *work, *workspace, *results; /* device */
     char *host_tokens, *host_results;
-    char *accumulator;                     /* device: gradients of blocks in F32; null: `grad` is that */
-    char *host_spare[3], *host_spare_half; /* states of a block and their copy, for speculative updates */
-    int64_t tokens_bytes, results_bytes;   /* of all micro-batches of the step */
+    char *accumulator;                   /* device: gradients of blocks in F32; null: `grad` is that */
+    char *host_spare[AH_STATE_COUNT];    /* states of a block, for speculative updates */
+    int64_t tokens_bytes, results_bytes; /* of all micro-batches of the step */
     struct ah_bound_programs programs;
     /* what rounds have seen; `recomputed`, `selective`: BACKWARD with recomputation */
     struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];

@@ -73,7 +73,7 @@ static char *buffer(const struct ah_run *run, int index)
     return run->device + run->layout->buffers_offset + index * run->layout->buffer_bytes;
 }
 
-/* Parameters in the compute dtype, on the device: a buffer, dedicated memory, or (F32) the master itself. */
+/* Parameters in the compute dtype, on the device: a buffer, dedicated memory, or where it is updated. */
 static char *params(const struct ah_run *run, int group, int param_buffer)
 {
     const struct ah_layout_group *g = &run->layout->groups[group];
@@ -133,21 +133,14 @@ static void place_waiting(struct ah_addresses *at, const struct ah_run *run, int
     at->host_activations = run->host + group->host_activations_offset;
 }
 
-/* On the host what travels is made of the gradient where that arrived, or beside the spare states; on the device
- * blocks that do not stay whole, and embedding and head where they share a place, are cast when they are used. */
-static void place_half(struct ah_addresses *at, const struct ah_run *run, int group, char *spare)
+/* Several ranks: all parameters of unsharded blocks, and of embedding and head where they share no place, lie apart
+ * from this rank's states. The others are cast when they are used. */
+static char *update_copy_of(const struct ah_run *run, int group)
 {
     const struct ah_layout_group *place = &run->layout->groups[group];
     bool shares = run->plan.switches.share_embedding_head && !ah__is_block(&run->plan.switches, group);
-    bool kept = place->param_offset >= 0 && !shares;
-    if (!ah__narrows(run->partition)) { /* several ranks: all parameters lie apart from this rank's masters */
-        if (run->comm->world_size > 1 && !place->on_host && kept)
-            at->update_half = run->device + place->param_offset;
-        return;
-    }
-    at->host_param = at->host_grad;
-    at->spare_half = spare ? spare + ah__state_at(place, 3) : NULL;
-    at->update_half = place->on_host ? at->host_param : kept ? run->device + place->param_offset : NULL;
+    bool kept = run->comm->world_size > 1 && !place->on_host && place->param_offset >= 0 && !shares;
+    return kept ? run->device + place->param_offset : NULL;
 }
 
 /* Where a block's part stays that comes from the host once for forward and backward. */
@@ -186,20 +179,20 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     }
     char *states = states_of(run, g, item->set);
     char *spare = item->shadow_set >= 0 ? set_of(run, item->shadow_set) : NULL;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < AH_STATE_COUNT; i++) {
         at->states[i] = states + ah__state_at(place, i);
         at->spare_states[i] = spare ? spare + ah__state_at(place, i) : NULL;
     }
-    bool in_set = place->host_grad_offset < 0;
-    at->host_grad = in_set ? states + ah__state_at(place, 3) : run->host + place->host_grad_offset;
-    at->host_param = states; /* not narrowed: the master is what is fetched */
+    at->host_grad = place->on_host ? run->host + place->host_grad_offset : NULL;
+    at->host_param = states;
     at->host_frozen = place->on_host ? run->host + place->host_frozen_offset : NULL;
     char *stage = run->device + run->layout->stages_offset + item->stage * run->layout->stage_bytes;
     at->stage[0] = stage;
     at->stage[1] = stage + run->layout->stage_state_bytes;
     at->stage[2] = at->stage[1] + run->layout->stage_moment_bytes;
-    at->stage_grad = at->stage[2] + run->layout->stage_moment_bytes;
-    place_half(at, run, g, spare);
+    at->stage[AH_STATE_REST] = at->stage[2] + run->layout->stage_moment_bytes;
+    at->stage_grad = at->stage[AH_STATE_REST] + run->layout->stage_rest_bytes;
+    at->update_copy = update_copy_of(run, g);
     at->update_grad = place->on_host ? at->host_grad : at->grad;
 }
 

@@ -65,28 +65,22 @@ static int completed(const struct ah_span *span, void *context)
     return AH_OK;
 }
 
-/* The copy of a group's master in the compute dtype that is there between two steps: what is fetched from the host, or
- * on the device the embedding's, the head's and that of unsharded blocks. The other blocks there have none. */
+/* Several ranks: what is there of a group between two steps beside this rank's states. */
 static int refresh(struct ah_run *run, int group)
 {
-    struct ah_work work = {.label.what = "cast", .tasks = 1, .task = {{.type = AH_TASK_CAST}}};
+    struct ah_work work = {
+        .label.what = "refresh", .lane = AH_LANE_COMPUTE, .tasks = 1, .task = {{.type = AH_TASK_COPY}}};
     struct ah_item item = {.partition = group, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1};
     struct ah_addresses at;
     struct ah_done done;
     item.set = ah__sched_set(run->sched, group);
     ah__run_addresses(&at, run, &item);
-    if (!at.update_half)
+    int64_t first, count = ah__run_part(&first, run, group), element = ah__dtype_bytes(run->partition->compute);
+    if (!at.update_copy || count == 0)
         return AH_OK;
-    work.lane = run->layout->groups[group].on_host ? AH_LANE_HOST : AH_LANE_COMPUTE;
-    bool on_host = run->layout->groups[group].on_host;
-    int64_t first, count = ah__run_part(&first, run, group);
-    if (count == 0)
-        return AH_OK;
-    work.task[0].as.cast.to = at.update_half + (on_host ? 0 : first * ah__dtype_bytes(run->partition->compute));
-    work.task[0].as.cast.from = at.states[0];
-    work.task[0].as.cast.to_dtype = run->partition->compute;
-    work.task[0].as.cast.from_dtype = run->partition->step.master;
-    work.task[0].as.cast.count = count;
+    work.task[0].as.copy.to = at.update_copy + first * element;
+    work.task[0].as.copy.from = at.states[0];
+    work.task[0].as.copy.bytes = count * element;
     return ah__dev_run(run->dev, &work, &done);
 }
 

@@ -48,7 +48,7 @@ struct ah_run {
     char *device, *host; /* bases of the region and of host memory */
     struct ah_adam adam[AH_RUN_ADAMS];
     bool drained;        /* the next iteration begins a segment */
-    bool masters_loaded; /* what is made of the masters in the compute dtype is not yet that of the new ones */
+    bool masters_loaded; /* copies of parameters beside their states are not yet those of the new ones */
     _Atomic int64_t busy_ns[AH_LANE_COUNT]; /* the caller may look while lanes work */
     struct ah_run_queue queue;
     bool has_queue; /* mutex and conditions are initialised */
@@ -75,7 +75,7 @@ const double *ah__run_norms(const struct ah_run *run, int64_t iteration);
 const float *ah__run_flag_counts(const struct ah_run *run, int64_t iteration);
 /* Where updates on the host read the factor of an iteration. */
 float *ah__run_scale(const struct ah_run *run, int64_t iteration);
-/* p of a group's states wherever they live; m and v follow, see ah__state_at. */
+/* p of a group's states wherever they live; the others follow, see ah__state_at. */
 char *ah__run_states(const struct ah_run *run, int group);
 /* The trained elements [*first, *first + result) of a group that this rank has. */
 int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group);

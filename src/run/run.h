@@ -71,7 +71,7 @@ enum ah_run_state { AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2, AH_RUN_STATES 
  * ah__run_serve. */
 int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values);
 int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values);
-/* The same as it is kept: ah__state_size bytes of partition.h. */
+/* The same in its own format, ah__kept_dtype of partition.h: a master in F32 whatever planes it lies in. */
 int ah__run_load_raw(struct ah_run *run, int param, enum ah_run_state which, const void *bytes);
 int ah__run_store_raw(struct ah_run *run, int param, enum ah_run_state which, void *bytes);
 /* Gives rank 0 what it stores, until it calls ah__run_served with the status that this then returns. One rank alone: at

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "dev/host/code8.h"
 #include "dev/host/normal.h"
+#include "dev/planes.h"
 #include "op/bf16.h"
 #include "run/internal.h"
 
@@ -22,19 +23,43 @@ static int copy(struct ah_run *run, enum ah_lane lane, void *to, const void *fro
     return ah__dev_run(run->dev, &work, &done);
 }
 
-/* What is moved between a state and values, which are floats or as the state is kept. */
+/* What is moved between a state and values, which are floats or in the state's own format. */
 struct moved {
     enum ah_run_state which;
-    enum ah_dtype dtype, as; /* of the state; of the values */
+    enum ah_dtype dtype, as; /* of the state, or of its upper plane; of the values */
+    bool planes;             /* the state has a rest: the values are floats */
     bool load;
 };
 
-static void convert(char *state, char *values, int64_t count, const struct moved *how)
+/* Where elements of a state lie; rest: null where it has none. */
+struct place {
+    char *state, *rest;
+};
+
+static void convert_planes(const struct place *at, char *values, int64_t count, bool load)
 {
+    uint16_t *upper = (uint16_t *)(void *)at->state, *rest = (uint16_t *)(void *)at->rest;
+    uint32_t *floats = (uint32_t *)(void *)values;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits = ah__plane_bits(floats[i]);
+        if (load) {
+            upper[i] = ah__plane_upper(bits);
+            rest[i] = (uint16_t)bits;
+        } else {
+            floats[i] = ah__planes_joined(upper[i], rest[i]);
+        }
+    }
+}
+
+static void convert(const struct place *at, char *values, int64_t count, const struct moved *how)
+{
+    char *state = at->state;
     float *floats = (float *)(void *)values;
     uint16_t *narrow = (uint16_t *)(void *)state;
     bool is_signed = how->which == AH_RUN_MOMENT1;
-    if (how->dtype == how->as)
+    if (at->rest)
+        convert_planes(at, values, count, how->load);
+    else if (how->dtype == how->as)
         memcpy(how->load ? state : values, how->load ? values : state, (size_t)ah__state_bytes(how->dtype, count));
     else if (how->dtype == AH_U8 && how->load)
         ah__code8_narrow((uint8_t *)state, floats, count, is_signed);
@@ -47,15 +72,24 @@ static void convert(char *state, char *values, int64_t count, const struct moved
 }
 
 /* Device states pass through the staging buffer piece by piece. */
-static int move_piece(struct ah_run *run, char *state, bool on_host, char *values, int64_t count,
+static int move_piece(struct ah_run *run, const struct place *at, bool on_host, char *values, int64_t count,
                       const struct moved *how)
 {
-    char *staging = run->host + run->layout->host_staging_offset;
     int64_t bytes = ah__state_bytes(how->dtype, count);
-    if (!on_host && !how->load)
-        AH_TRY(copy(run, AH_LANE_D2H, staging, state, bytes));
-    convert(on_host ? state : staging, values, count, how);
-    return !on_host && how->load ? copy(run, AH_LANE_H2D, state, staging, bytes) : AH_OK;
+    struct place staging = {.state = run->host + run->layout->host_staging_offset};
+    staging.rest = at->rest ? staging.state + bytes : NULL;
+    if (!on_host && !how->load) {
+        AH_TRY(copy(run, AH_LANE_D2H, staging.state, at->state, bytes));
+        if (at->rest)
+            AH_TRY(copy(run, AH_LANE_D2H, staging.rest, at->rest, bytes));
+    }
+    convert(on_host ? at : &staging, values, count, how);
+    if (!on_host && how->load) {
+        AH_TRY(copy(run, AH_LANE_H2D, at->state, staging.state, bytes));
+        if (at->rest)
+            AH_TRY(copy(run, AH_LANE_H2D, at->rest, staging.rest, bytes));
+    }
+    return AH_OK;
 }
 
 /* The floats [*first, *first + result) of a parameter's that a rank has; within [from, from + count). */
@@ -77,18 +111,22 @@ static int64_t staging_elements(const struct ah_run *run)
 }
 
 /* Where a parameter's state lies from its element `first` on. */
-static char *state_at(const struct ah_run *run, int param, int64_t first, const struct moved *how)
+static struct place place_of(const struct ah_run *run, int param, int64_t first, const struct moved *how)
 {
     const struct ah_param *p = &run->partition->params[param];
     const struct ah_layout_group *g = &run->layout->groups[p->group];
     int64_t part, element = ah__dtype_bytes(how->dtype), trained = run->partition->groups[p->group].trained;
     if (p->frozen && g->on_host)
-        return run->host + g->host_frozen_offset + (p->offset - trained + first) * element;
+        return (struct place){run->host + g->host_frozen_offset + (p->offset - trained + first) * element, NULL};
     if (p->frozen)
-        return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset) + (p->offset + first) * element;
+        return (struct place){run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset) +
+                                  (p->offset + first) * element,
+                              NULL};
     ah__run_part(&part, run, p->group);
-    return ah__run_states(run, p->group) + ah__state_at(g, (int)how->which) +
-           ah__state_bytes(how->dtype, p->offset + first - part);
+    char *states = ah__run_states(run, p->group);
+    int64_t offset = ah__state_bytes(how->dtype, p->offset + first - part);
+    return (struct place){states + ah__state_at(g, (int)how->which) + offset,
+                          how->planes ? states + ah__state_at(g, AH_STATE_REST) + offset : NULL};
 }
 
 /* Of elements [from, from + asked) of a parameter's state, whose values begin at `values`, those that this rank has. */
@@ -104,21 +142,27 @@ static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char
     if (count == 0)
         return AH_OK;
     values += ah__state_bytes(how->as, first - from);
-    char *state = state_at(run, param, first, how);
+    struct place at = place_of(run, param, first, how);
     int64_t most = g->on_host ? count : staging_elements(run);
     for (int64_t done = 0, piece; done < count; done += piece) {
         piece = count - done < most ? count - done : most;
-        AH_TRY(move_piece(run, state + ah__state_bytes(how->dtype, done), g->on_host,
-                          values + ah__state_bytes(how->as, done), piece, how));
+        AH_TRY(move_piece(run, &at, g->on_host, values + ah__state_bytes(how->as, done), piece, how));
+        at.state += ah__state_bytes(how->dtype, piece);
+        at.rest += at.rest ? ah__state_bytes(how->dtype, piece) : 0;
     }
     return AH_OK;
 }
 
 static struct moved moved_as(const struct ah_run *run, int param, enum ah_run_state which, bool raw, bool load)
 {
-    enum ah_dtype dtype =
-        run->partition->params[param].frozen ? run->partition->compute : ah__state_dtype(run->partition, (int)which);
-    return (struct moved){which, dtype, raw ? dtype : AH_F32, load};
+    const struct ah_partition *partition = run->partition;
+    enum ah_dtype dtype = which == AH_RUN_PARAM ? partition->compute : partition->step.moments;
+    return (struct moved){.which = which,
+                          .dtype = dtype,
+                          .as = raw ? ah__kept_dtype(partition, param, (int)which) : AH_F32,
+                          .planes =
+                              which == AH_RUN_PARAM && ah__has_rest(partition) && !partition->params[param].frozen,
+                          .load = load};
 }
 
 static int load(struct ah_run *run, int param, const void *values, const struct moved *how)

@@ -12,7 +12,7 @@
     X(FORWARD, AH_LANE_COMPUTE, "forward", "F")                                                                        \
     X(BACKWARD, AH_LANE_COMPUTE, "backward", "B")                                                                      \
     X(UPDATE_DEVICE, AH_LANE_COMPUTE, "update", "update")                                                              \
-    X(CAST, AH_LANE_COMPUTE, "cast", "cast")                   /* half-precision copy of a device-optimized group */   \
+    X(CAST, AH_LANE_COMPUTE, "cast", "cast")                   /* several ranks: a shard that stays, to a buffer */    \
     X(PREFETCH, AH_LANE_H2D, "prefetch", "fetch")              /* updated parameters for forward */                    \
     X(REFETCH, AH_LANE_H2D, "refetch", "refetch")              /* released parameters again for backward */            \
     X(OFFLOAD, AH_LANE_D2H, "offload", "offload")              /* gradient */                                          \

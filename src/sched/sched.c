@@ -34,8 +34,7 @@ static void groups_init(struct ah_sched *sched)
         group->staged = ah__staged(switches, g);
         group->refetches = ah__refetches(switches, g);
         group->unsharded = ah__unsharded(switches, g);
-        bool apart = switches->world_size > 1 ? !group->refetches : config->casts && !group->on_host;
-        group->casts = group->pooled && !group->unsharded && apart;
+        group->casts = switches->world_size > 1 && group->pooled && !group->unsharded && !group->refetches;
         group->casts_once = !group->pooled && switches->share_embedding_head && !group->on_host;
         group->keeping = group->pooled ? ah__keeping(switches, g) : AH_KEEPS_ALL;
         group->leaves = ah__leaves(switches, g);
@@ -140,8 +139,8 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     if (config->switches.share_embedding_head && (!ah__may_share_ends(&config->switches) || config->shared_embedding ||
                                                   !ah__policy_uses(config->policy, AH_SWITCH_share_embedding_head)))
         return ah__fail(AH_EINTERNAL, "plan: embedding and head cannot share a place");
-    if (config->switches.unsharded > 0 && !config->casts && config->switches.world_size == 1)
-        return ah__fail(AH_EINTERNAL, "plan: the masters are used as they are, no block has others");
+    if (config->switches.unsharded > 0 && config->switches.world_size == 1)
+        return ah__fail(AH_EINTERNAL, "plan: one rank uses what it updates, no block has other parameters");
     if (config->switches.chunks < 1 || config->switches.chunks > AH_SCHED_MOST_CHUNKS)
         return ah__fail(AH_EINPUT, "plan: chunks: found %d, expected 1 to %d", config->switches.chunks,
                         AH_SCHED_MOST_CHUNKS);

@@ -20,10 +20,7 @@ struct ah_sched_config {
      * rank's part of the summed gradient before it goes home or is used. */
     struct ah_switches switches;
     bool shared_embedding; /* the head reads group 0 as well */
-    /* The compute dtype is not the master's: a block optimized on the device has its parameters in a buffer only around
-     * its forward and its backward, put there by a CAST. */
-    bool casts;
-    bool own_gradients; /* gradients of blocks have places of their own, not buffers */
+    bool own_gradients;    /* gradients of blocks have places of their own, not buffers */
     /* Updates are scaled by a factor that follows from the norm of all gradients of the iteration. Updates on the
      * device come after the last backward; on the host an update before the norm is known is speculative: it takes the
      * factor to be one and writes shadow states, which become the block's when the factor is one and is

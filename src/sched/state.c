@@ -53,11 +53,9 @@ int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward
     int next = !config->policy->gathers_late || ah__gathers_ahead(switches) ? 1 : 0;
     if (switches->world_size > 1) /* parameters of this block and the next; gradients being reduced and being written */
         return switches->offload_params == switches->layers ? 0 : next + (backward ? 3 : 1);
-    if (on_device == 0)
+    if (on_device == 0 || config->own_gradients || !backward)
         return 0;
-    if (config->own_gradients)
-        return config->casts ? 1 : 0;
-    return (!backward ? 0 : gradients > 1 ? gradients : 1) + (config->casts ? 1 : 0);
+    return gradients > 1 ? gradients : 1;
 }
 
 int ah__sched_items(const struct ah_sched *sched)

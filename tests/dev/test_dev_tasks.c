@@ -134,14 +134,15 @@ static void the_scale_is_read_when_the_update_runs(void **state)
     ah_dev_close(rig.dev);
 }
 
-static struct ah_work scaled_work(struct rig *rig, const float *scale, void *half)
+static struct ah_work scaled_work(struct rig *rig, const float *scale, void *rest)
 {
     struct ah_work work = work_of(AH_LANE_HOST, AH_TASK_ADAM);
     work.task[0].as.adam.p = work.task[0].as.adam.m = work.task[0].as.adam.v = (float *)(void *)rig->host;
     work.task[0].as.adam.g = rig->host;
     work.task[0].as.adam.count = 1;
     work.task[0].as.adam.scale = scale;
-    work.task[0].as.adam.half = half;
+    work.task[0].as.adam.rest = rest;
+    work.task[0].as.adam.dtype = rest ? AH_BF16 : AH_F32;
     return work;
 }
 
@@ -169,7 +170,7 @@ static void tasks_on_the_wrong_lane_or_side_are_refused(void **state)
             {collective_work(AH_LANE_COMPUTE, AH_ALL_GATHER, d, 8), AH_EINTERNAL, "collective: this lane does none"},
             {cast_work(AH_LANE_COMM, h + 8192, AH_BF16, d, AH_F32), AH_EINTERNAL, "cast to: 2000 bytes"},
             {scaled_work(&rig, (float *)(void *)d, NULL), AH_EINTERNAL, "adam scale: 4 bytes"},
-            {scaled_work(&rig, NULL, d), AH_EINTERNAL, "adam half: 2 bytes"},
+            {scaled_work(&rig, NULL, d), AH_EINTERNAL, "adam rest: 2 bytes"},
         };
         assert_fails(ah__dev_run(rig.dev, &wrong[i].work, NULL), wrong[i].status, wrong[i].words);
         assert_ok(rig.dev->ops->memory_release(rig.dev));

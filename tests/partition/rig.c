@@ -135,7 +135,7 @@ void rig_adam(struct rig *rig, int step, double lr, double weight_decay)
         task.as.adam.m = (float *)(void *)rig->m[i];
         task.as.adam.v = (float *)(void *)rig->v[i];
         task.as.adam.g = rig->grad[i];
-        task.as.adam.grad_dtype = AH_F32;
+        task.as.adam.dtype = AH_F32;
         task.as.adam.count = rig->partition->groups[i].count;
         task.as.adam.decayed = rig->partition->groups[i].decayed;
         task.as.adam.adam = adam;

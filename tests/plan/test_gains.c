@@ -140,13 +140,14 @@ static int whole(const struct ah_switches *switches)
     return switches->unsharded;
 }
 
-/* Half-precision parameters that take long to make, and a host too slow to make them instead. */
+/* Several ranks whose parameters take long to gather, and a host too slow to have their states. */
 static void favour_whole(struct world *world)
 {
     enum { BLOCK = AH_CLASS_BLOCK };
     struct ah_costs *costs = &world->predictor.costs;
-    world->fixture.partition.compute = AH_BF16;
+    world->profile.world_size = world->fixture.partition.step.world_size = 4;
     costs->ns[AH_ITEM_CAST][BLOCK] = costs->ns[AH_ITEM_FORWARD][BLOCK] / 4;
+    costs->ns[AH_ITEM_GATHER][BLOCK] = costs->ns[AH_ITEM_REDUCE][BLOCK] = costs->ns[AH_ITEM_FORWARD][BLOCK];
     costs->ns[AH_ITEM_UPDATE_HOST][BLOCK] += 8 * costs->ns[AH_ITEM_FORWARD][BLOCK];
     world->profile.costs = *costs;
 }

@@ -57,17 +57,14 @@ static bool gradients_shared(const struct ah_partition *partition, const struct 
     return plan->switches.share_embedding_head && !(partition->step.clips && !plan->switches.head_on_host);
 }
 
-/* Bytes of so many elements of p, m, v; those in 8 bits have a scale for each 256. */
+/* Bytes of so many elements of p, m, v and, of masters in F32 beside parameters in BF16, the rest; those in 8 bits have
+ * a scale for each 256. */
 static int64_t state_size(const struct ah_partition *partition, int which, int64_t count)
 {
-    enum ah_dtype dtype = which == 0 ? partition->step.master : partition->step.moments;
+    enum ah_dtype dtype = which == 0 ? partition->compute : partition->step.moments;
+    if (which == AH_STATE_REST)
+        return partition->compute == AH_BF16 && partition->step.master == AH_F32 ? count * 2 : 0;
     return dtype == AH_U8 ? (count + 255) / 256 * 260 : count * (dtype == AH_F32 ? 4 : 2);
-}
-
-/* What the device computes with is not the master. */
-static bool narrows_masters(const struct ah_partition *partition)
-{
-    return partition->compute == AH_BF16 && partition->step.master == AH_F32;
 }
 
 static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture,
@@ -77,20 +74,19 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
     int64_t count = fixture->partition.groups[g].count, part = part_of(&fixture->partition, plan, g);
     int64_t whole = part * plan->switches.world_size; /* what buffers hold: equal parts */
     int64_t compute = fixture->partition.compute == AH_F32 ? 4 : 2;
-    bool narrows = narrows_masters(&fixture->partition);
-    bool copies = narrows || plan->switches.world_size > 1; /* the master is not what the device computes with */
+    bool copies = plan->switches.world_size > 1; /* the states are not what the device computes with */
     bool edge = g == 0 || g == plan->switches.layers + 1;
     bool on_host = g == 0 ? plan->switches.embedding_on_host
                    : edge ? plan->switches.head_on_host
                           : g > plan->switches.layers - plan->switches.offload_optimizer;
     assert_int_equal(group->on_host, on_host);
     bool in_set = on_host && !edge;
-    for (int i = 0; i < 3 && !in_set; i++)
+    for (int i = 0; i < AH_STATE_COUNT && !in_set; i++)
         area_add(on_host ? host : device, group->state_offset + ah__state_at(group, i),
                  state_size(&fixture->partition, i, part));
     if (in_set)
         assert_int_equal(group->state_offset, -1);
-    if (on_host && !(in_set && narrows))
+    if (on_host)
         area_add(host, group->host_grad_offset, part * compute);
     else
         assert_int_equal(group->host_grad_offset, -1);
@@ -195,9 +191,10 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
         int64_t stage = layout->stages_offset + i * layout->stage_bytes;
         const int64_t at[] = {0, layout->stage_state_bytes, layout->stage_state_bytes + layout->stage_moment_bytes,
                               layout->stage_state_bytes + 2 * layout->stage_moment_bytes};
-        for (int s = 0; s < 3; s++)
+        for (int s = 0; s < AH_STATE_COUNT; s++)
             area_add(areas, stage + at[s], state_size(partition, s, chunk));
-        area_add(areas, stage + at[3], chunk * (partition->compute == AH_F32 ? 4 : 2));
+        area_add(areas, stage + at[AH_STATE_REST] + layout->stage_rest_bytes,
+                 chunk * (partition->compute == AH_F32 ? 4 : 2));
     }
     micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);
@@ -252,10 +249,8 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
     int64_t part = part_of(partition, plan, 1);
     for (int i = 0; i < plan->switches.offload_optimizer + plan->switches.shadows; i++) {
         int64_t set = layout->sets_offset + i * layout->set_bytes;
-        for (int j = 0; j < 3; j++)
+        for (int j = 0; j < AH_STATE_COUNT; j++)
             area_add(areas, set + ah__state_at(&layout->groups[1], j), state_size(partition, j, part));
-        if (narrows_masters(partition))
-            area_add(areas, set + ah__state_at(&layout->groups[1], 3), part * 2);
     }
     tokens_areas(areas, partition, layout, layout->host_tokens_offset, layout->host_results_offset);
     area_add(areas, layout->host_staging_offset, layout->host_staging_bytes);
@@ -275,7 +270,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
         fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
         fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
         plan.switches.share_embedding_head = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
-        if (narrows_masters(&fixture.partition) || plan.switches.world_size > 1)
+        if (plan.switches.world_size > 1)
             plan.switches.unsharded =
                 (int)fixture_draw(&fixture, 0, plan.switches.layers - plan.switches.offload_optimizer);
         struct ah_layout *layout;

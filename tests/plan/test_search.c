@@ -132,7 +132,7 @@ static void world_shake(struct world *world, struct ah_plan *plan)
 }
 
 /* Half of the worlds compute in half precision, half have several ranks, but for published systems, which only run as
- * they place things; of both, blocks may stay whole. */
+ * they place things; of those blocks may stay whole. */
 static void world_join(struct world *world, struct ah_plan *plan)
 {
     static const enum ah_item_kind kinds[] = {AH_ITEM_CAST, AH_ITEM_GATHER, AH_ITEM_REDUCE};
@@ -140,7 +140,7 @@ static void world_join(struct world *world, struct ah_plan *plan)
     f->partition.compute = fixture_draw(f, 0, 1) ? AH_BF16 : AH_F32;
     bool many = fixture_draw(f, 0, 1) && !ah__policy_is_placed(world->predictor.policy);
     plan->switches.world_size = world->profile.world_size = many ? 4 : 1;
-    if (f->partition.compute != AH_F32 || plan->switches.world_size > 1)
+    if (plan->switches.world_size > 1)
         plan->switches.unsharded = (int)fixture_draw(f, 0, plan->switches.layers - plan->switches.offload_optimizer);
     for (size_t i = 0; i < AH_LENGTH(kinds); i++)
         for (int class = 0; class < AH_CLASS_COUNT; class ++)
@@ -276,7 +276,7 @@ static void whole_blocks_are_filled_in(void **state)
     assert_int_equal(plan.switches.unsharded, 0);
     assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=1,unsharded=2", partition, &world.profile, &budget, "autohete"),
                  AH_EINPUT, "--plan: unsharded=2: found one rank that computes with what stays there anyway");
-    world.fixture.partition.compute = AH_BF16;
+    world.profile.world_size = world.fixture.partition.step.world_size = 2;
     assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete"));
     assert_int_equal(plan.switches.unsharded, 2);
     char fewer[40];

@@ -77,9 +77,9 @@ static void what_is_fast_only_at_first_is_not_taken(void **state)
     struct ah_plan plan = {.switches = {.layers = 26,
                                         .world_size = 1,
                                         .checkpoint = 26,
-                                        .offload_params = 19,
-                                        .offload_optimizer = 25,
-                                        .offload_activations = 23,
+                                        .offload_params = 18,
+                                        .offload_optimizer = 20,
+                                        .offload_activations = 22,
                                         .chunks = 1,
                                         .buffers = 17,
                                         .out_of_order = 17}};
@@ -107,11 +107,11 @@ static void a_trial_knows_every_switch(void **state)
     (void)state;
     struct world world;
     world_init(&world, 4, 6, "autohete");
-    world.fixture.partition.compute = AH_BF16; /* else no block could be whole */
+    world.profile.world_size = 2; /* else no block could be unsharded */
     struct ah_budget budget = {0};
     struct ah_trials trials = {.predictor = &world.predictor, .budget = &budget};
     struct ah_plan plan = {.switches = {.layers = 6,
-                                        .world_size = 1,
+                                        .world_size = 2,
                                         .checkpoint = 1,
                                         .offload_params = 1,
                                         .offload_optimizer = 4,

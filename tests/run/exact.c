@@ -6,17 +6,18 @@
 #include "run/internal.h"
 #include "sched/check.h"
 
-static void check_gap(const char *state, enum ah_dtype dtype, bool is_signed, int64_t from, int64_t to)
+static void check_gap(const char *state, const struct ah_partition *partition, int which, int64_t from, int64_t to)
 {
-    if (dtype != AH_U8) {
-        for (int64_t i = ah__state_bytes(dtype, from); i < ah__state_bytes(dtype, to); i++)
+    bool coded = partition->step.moments == AH_U8 && (which == 1 || which == 2);
+    if (!coded) {
+        for (int64_t i = ah__state_size(partition, which, from); i < ah__state_size(partition, which, to); i++)
             assert_int_equal(state[i], 0);
         return;
     }
     for (int64_t i = from; i < to; i++) {
         const uint8_t *group = (const uint8_t *)state + ah__state_bytes(AH_U8, i / AH_CODE8_GROUP * AH_CODE8_GROUP);
         float values[AH_CODE8_GROUP];
-        ah__code8_widen(values, group, AH_CODE8_GROUP, is_signed);
+        ah__code8_widen(values, group, AH_CODE8_GROUP, which == 1);
         assert_true(values[i % AH_CODE8_GROUP] == 0);
     }
 }
@@ -32,11 +33,10 @@ static void check_gaps(const struct ah_run *run, const struct ah_partition *part
         if (param->frozen)
             continue;
         end = end < group->trained ? end : group->trained;
-        for (int which = 0; which < 3; which++) {
+        for (int which = 0; which < AH_STATE_COUNT; which++) {
             const char *state =
                 ah__run_states(run, param->group) + ah__state_at(&ah__run_layout(run)->groups[param->group], which);
-            check_gap(state, ah__state_dtype(partition, which), which == 1,
-                      param->offset + ah__shape_count(&param->shape), end);
+            check_gap(state, partition, which, param->offset + ah__shape_count(&param->shape), end);
         }
     }
 }
@@ -126,7 +126,7 @@ void exact_switches(struct ah_switches *switches, uint32_t keep, const struct ah
     struct ah_switches_draw how = {.draw = draw_with, .keep = keep, .rarely = 1};
     if (partition->shared_group >= 0 || !ah__policy_uses(policy, AH_SWITCH_share_embedding_head))
         how.without |= 1U << AH_SWITCH_share_embedding_head;
-    if (ah__world_size(switches) == 1 && !ah__casts(partition))
+    if (ah__world_size(switches) == 1)
         how.without |= 1U << AH_SWITCH_unsharded;
     ah__switches_draw(switches, &how);
     ah__sched_config_of(&config, switches, partition, policy);

@@ -176,7 +176,7 @@ static bool casts(const struct ah_sched_config *config, int g)
 {
     if (g < 1 || g > config->switches.layers || stays_whole(config, g))
         return false;
-    return config->switches.world_size > 1 ? !refetches(config, g) : config->casts && !on_host(config, g);
+    return config->switches.world_size > 1 && !refetches(config, g);
 }
 
 static void check_casts(const struct checker *c, int64_t k, int g)

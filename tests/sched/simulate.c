@@ -46,8 +46,8 @@ void drive_ok(const struct ah_drive *drive, const struct ah_sched_config *config
     if (ah__drive(drive) == AH_OK)
         return;
     ah__switches_text(text, &config->switches, ',', true);
-    fail_msg("%s: %s, %s, layers %d, world size %d, casts %d, clips %d", ah_error(), config->policy->name, text,
-             config->switches.layers, config->switches.world_size, config->casts, config->clips);
+    fail_msg("%s: %s, %s, layers %d, world size %d, clips %d", ah_error(), config->policy->name, text,
+             config->switches.layers, config->switches.world_size, config->clips);
 }
 
 struct ah_drive drive_of(struct ah_costs *costs)

@@ -17,21 +17,18 @@ static void random_config(struct ah_sched_config *config)
     *config = (struct ah_sched_config){
         .switches = {.layers = draw(1, 9), .world_size = draw(0, 2) ? 1 : 4},
         .shared_embedding = draw(0, 1),
-        .casts = draw(0, 1),
         .clips = draw(0, 1),
         .queue_depth = draw(0, 5),
         .policy = draw(0, 1)   ? &ah__policy_autohete
                   : draw(0, 1) ? &ah__policy_autohete_paper
                                : &ah__policy_autohete_fifo,
     };
-    if (config->switches.world_size == 1 && draw(0, 3) == 0) { /* some parameters are frozen */
+    if (config->switches.world_size == 1 && draw(0, 3) == 0) /* some parameters are frozen */
         config->own_gradients = true;
-        config->casts = false;
-    }
     struct ah_switches_draw how = {.draw = draw_with, .rarely = 1};
     if (config->shared_embedding || !ah__policy_uses(config->policy, AH_SWITCH_share_embedding_head))
         how.without |= 1U << AH_SWITCH_share_embedding_head;
-    if (!config->casts && config->switches.world_size == 1)
+    if (config->switches.world_size == 1)
         how.without |= 1U << AH_SWITCH_unsharded;
     ah__switches_draw(&config->switches, &how);
     int least = ah__sched_min_buffers(config);

@@ -2,6 +2,7 @@
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/task.cuh"
 #include "dev/draw.h"
+#include "dev/planes.h"
 
 enum { VECTOR = 4 };
 
@@ -14,13 +15,14 @@ template <> struct four<unsigned short> {
     typedef ushort4 type;
 };
 
-/* ---- Adam: bound by memory, 14 to 32 bytes an element; each thread has four loads of 8 or 16 bytes in flight ----- */
+/* ---- Adam: bound by memory, 14 to 28 bytes an element; each thread has four loads of 8 or 16 bytes in flight ----- */
 
 struct update {
     const void *p, *m, *v;
     void *to_p, *to_m, *to_v;
+    const unsigned short *rest;
+    unsigned short *to_rest;
     const void *g;
-    unsigned short *half;
     int64_t count, decayed;
     uint32_t first;
     struct ah_adam adam;
@@ -53,34 +55,58 @@ template <> __device__ inline unsigned short state_of<unsigned short>(float x, u
     return ah__bf16_drawn(__float_as_uint(x), random16);
 }
 
-/* The dtypes of gradient, master and moments. */
-template <typename G, typename P, typename M> struct form {
-    typedef G gradient;
-    typedef P master;
+/* The dtypes of parameters and gradient, and of moments; whether parameters have a rest. */
+template <typename P, typename M, bool with_rest> struct form {
+    typedef P param;
     typedef M moment;
+    static const bool planes = with_rest;
 };
+
+/* What p is with its rest. */
+template <bool planes, typename P> static __device__ inline float param_of(P p, unsigned short)
+{
+    return value_of(p);
+}
+template <> __device__ inline float param_of<true, unsigned short>(unsigned short p, unsigned short rest)
+{
+    return __uint_as_float(ah__planes_joined(p, rest));
+}
+
+/* What is stored of an updated parameter. */
+template <bool planes, typename P> static __device__ inline P param_stored(unsigned short *, float x, uint32_t random16)
+{
+    return state_of<P>(x, random16);
+}
+template <> __device__ inline unsigned short param_stored<true, unsigned short>(unsigned short *rest, float x, uint32_t)
+{
+    uint32_t bits = ah__plane_bits(__float_as_uint(x));
+    *rest = static_cast<unsigned short>(bits & 0xffff);
+    return ah__plane_upper(bits);
+}
 
 /* A scale that is not a number: the step is skipped, states stay as they are, also where they go elsewhere. */
 template <typename F> static __device__ inline void adam_element(const struct update &u, int64_t i, float scale)
 {
-    typedef typename F::gradient G;
-    typedef typename F::master P;
+    typedef typename F::param P;
     typedef typename F::moment M;
     const P *p = static_cast<const P *>(u.p);
     const M *m = static_cast<const M *>(u.m), *v = static_cast<const M *>(u.v);
-    struct states s = {value_of(p[i]), value_of(m[i]), value_of(v[i])};
+    const unsigned short rest = F::planes ? u.rest[i] : static_cast<unsigned short>(0);
+    unsigned short below = rest;
+    struct states s = {param_of<F::planes, P>(p[i], rest), value_of(m[i]), value_of(v[i])};
     bool skipped = scale != scale;
     uint32_t number = u.first + static_cast<uint32_t>(i), drawn = ah__draw(u.adam.draw, number);
+    if (skipped && u.to_p == u.p)
+        return;
     if (!skipped)
-        adam_step(&s, value_of(static_cast<const G *>(u.g)[i]), &u.adam, scale,
+        adam_step(&s, value_of(static_cast<const P *>(u.g)[i]), &u.adam, scale,
                   i < u.decayed ? u.adam.decay_factor : 1.0F);
-    if (!skipped || u.to_p != u.p) {
-        static_cast<P *>(u.to_p)[i] = skipped ? p[i] : state_of<P>(s.p, ah__draw(~u.adam.draw, number) & 0xffff);
-        static_cast<M *>(u.to_m)[i] = skipped ? m[i] : state_of<M>(s.m, drawn & 0xffff);
-        static_cast<M *>(u.to_v)[i] = skipped ? v[i] : state_of<M>(s.v, drawn >> 16);
-    }
-    if (u.half)
-        u.half[i] = narrowed(s.p);
+    P updated = param_stored<F::planes, P>(&below, s.p, ah__draw(~u.adam.draw, number) & 0xffff);
+    static_cast<P *>(u.to_p)[i] = skipped ? p[i] : updated;
+    static_cast<M *>(u.to_m)[i] = skipped ? m[i] : state_of<M>(s.m, drawn & 0xffff);
+    static_cast<M *>(u.to_v)[i] = skipped ? v[i] : state_of<M>(s.v, drawn >> 16);
+    if (F::planes)
+        u.to_rest[i] = skipped ? rest : below;
 }
 
 template <typename F> static __global__ void __launch_bounds__(THREADS) adam_plain(struct update u)
@@ -104,31 +130,33 @@ template <typename T> static __device__ inline void four_put(void *to, int64_t i
 
 template <typename F> static __device__ inline void adam_four(const struct update &u, int64_t i, float scale)
 {
-    typedef typename F::gradient G;
-    typedef typename F::master P;
+    typedef typename F::param P;
     typedef typename F::moment M;
-    const auto p = four_at<P>(u.p, i);
+    const auto p = four_at<P>(u.p, i), g = four_at<P>(u.g, i);
     const auto m = four_at<M>(u.m, i), v = four_at<M>(u.v, i);
-    const auto g = four_at<G>(u.g, i);
-    struct states s[VECTOR] = {{value_of(p.x), value_of(m.x), value_of(v.x)},
-                               {value_of(p.y), value_of(m.y), value_of(v.y)},
-                               {value_of(p.z), value_of(m.z), value_of(v.z)},
-                               {value_of(p.w), value_of(m.w), value_of(v.w)}};
+    ushort4 rest = {0, 0, 0, 0};
+    if (F::planes)
+        rest = four_at<unsigned short>(u.rest, i);
+    struct states s[VECTOR] = {{param_of<F::planes, P>(p.x, rest.x), value_of(m.x), value_of(v.x)},
+                               {param_of<F::planes, P>(p.y, rest.y), value_of(m.y), value_of(v.y)},
+                               {param_of<F::planes, P>(p.z, rest.z), value_of(m.z), value_of(v.z)},
+                               {param_of<F::planes, P>(p.w, rest.w), value_of(m.w), value_of(v.w)}};
     const float given[VECTOR] = {value_of(g.x), value_of(g.y), value_of(g.z), value_of(g.w)};
     P updated[VECTOR];
     M first[VECTOR], second[VECTOR];
+    unsigned short below[VECTOR] = {0, 0, 0, 0};
     for (int j = 0; j < VECTOR; j++) {
         adam_step(&s[j], given[j], &u.adam, scale, i + j < u.decayed ? u.adam.decay_factor : 1.0F);
         uint32_t number = u.first + static_cast<uint32_t>(i + j), drawn = ah__draw(u.adam.draw, number);
-        updated[j] = state_of<P>(s[j].p, ah__draw(~u.adam.draw, number) & 0xffff);
+        updated[j] = param_stored<F::planes, P>(&below[j], s[j].p, ah__draw(~u.adam.draw, number) & 0xffff);
         first[j] = state_of<M>(s[j].m, drawn & 0xffff);
         second[j] = state_of<M>(s[j].v, drawn >> 16);
     }
     four_put<P>(u.to_p, i, updated[0], updated[1], updated[2], updated[3]);
     four_put<M>(u.to_m, i, first[0], first[1], first[2], first[3]);
     four_put<M>(u.to_v, i, second[0], second[1], second[2], second[3]);
-    if (u.half)
-        four_put<unsigned short>(u.half, i, narrowed(s[0].p), narrowed(s[1].p), narrowed(s[2].p), narrowed(s[3].p));
+    if (F::planes)
+        four_put<unsigned short>(u.to_rest, i, below[0], below[1], below[2], below[3]);
 }
 
 template <typename F> static __global__ void __launch_bounds__(THREADS) adam_vector(struct update u)
@@ -145,11 +173,11 @@ template <typename F> static __global__ void __launch_bounds__(THREADS) adam_vec
 /* Tiles of a group may begin at any element. */
 template <typename F> static cudaError_t adam_launch(cudaStream_t stream, const struct update &u)
 {
-    const size_t master = VECTOR * sizeof(typename F::master), moment = VECTOR * sizeof(typename F::moment);
-    bool aligned = is_aligned(u.p, master) && is_aligned(u.m, moment) && is_aligned(u.v, moment) &&
-                   is_aligned(u.to_p, master) && is_aligned(u.to_m, moment) && is_aligned(u.to_v, moment) &&
-                   is_aligned(u.half, VECTOR * sizeof *u.half) &&
-                   is_aligned(u.g, VECTOR * sizeof(typename F::gradient));
+    const size_t param = VECTOR * sizeof(typename F::param), moment = VECTOR * sizeof(typename F::moment);
+    const size_t rest = VECTOR * sizeof *u.rest;
+    bool aligned = is_aligned(u.p, param) && is_aligned(u.m, moment) && is_aligned(u.v, moment) &&
+                   is_aligned(u.to_p, param) && is_aligned(u.to_m, moment) && is_aligned(u.to_v, moment) &&
+                   is_aligned(u.rest, rest) && is_aligned(u.to_rest, rest) && is_aligned(u.g, param);
     if (aligned)
         return launch(adam_vector<F>, blocks_of(u.count, THREADS * VECTOR), THREADS, 0, stream, u);
     return launch(adam_plain<F>, blocks_of(u.count, THREADS), THREADS, 0, stream, u);
@@ -215,49 +243,50 @@ static __device__ inline void code8_copy(uint8_t *to, const uint8_t *from, int l
 }
 
 /* The group of elements from i on, in a step that is not skipped. */
-template <typename G, typename P>
+template <typename P, bool planes>
 static __device__ inline void code8_group(const struct update &u, const struct code8_tables *tables, int64_t i,
                                           float scale, int lane)
 {
     int64_t at = i / AH_CODE8_GROUP * AH_CODE8_BYTES;
-    float first[EACH], second[EACH], given[EACH];
-    P param[EACH]; /* all loads are in flight before anything is stored */
+    float first[EACH], second[EACH], given[EACH], param[EACH]; /* all is loaded before anything is stored */
     for (int j = 0; j < EACH; j++) {
-        param[j] = static_cast<const P *>(u.p)[i + j * WARP + lane];
-        given[j] = value_of(static_cast<const G *>(u.g)[i + j * WARP + lane]);
+        int64_t k = i + j * WARP + lane;
+        param[j] =
+            param_of<planes, P>(static_cast<const P *>(u.p)[k], planes ? u.rest[k] : static_cast<unsigned short>(0));
+        given[j] = value_of(static_cast<const P *>(u.g)[k]);
     }
     code8_load(first, static_cast<const uint8_t *>(u.m) + at, &tables->of_first, tables->decades, lane);
     code8_load(second, static_cast<const uint8_t *>(u.v) + at, &tables->of_second, tables->decades, lane);
     for (int j = 0; j < EACH; j++) {
         int64_t k = i + j * WARP + lane;
-        struct states s = {value_of(param[j]), first[j], second[j]};
+        struct states s = {param[j], first[j], second[j]};
         adam_step(&s, given[j], &u.adam, scale, i < u.decayed ? u.adam.decay_factor : 1.0F);
         first[j] = s.m;
         second[j] = s.v;
         uint32_t drawn = ah__draw(~u.adam.draw, u.first + static_cast<uint32_t>(k));
-        static_cast<P *>(u.to_p)[k] = state_of<P>(s.p, drawn & 0xffff);
-        if (u.half)
-            u.half[k] = narrowed(s.p);
+        unsigned short rest = 0;
+        static_cast<P *>(u.to_p)[k] = param_stored<planes, P>(&rest, s.p, drawn & 0xffff);
+        if (planes)
+            u.to_rest[k] = rest;
     }
     code8_store(static_cast<uint8_t *>(u.to_m) + at, first, &tables->of_first, lane);
     code8_store(static_cast<uint8_t *>(u.to_v) + at, second, &tables->of_second, lane);
 }
 
 /* The same where it is skipped: states stay as they are, also where they go elsewhere. */
-template <typename P> static __device__ inline void code8_skip(const struct update &u, int64_t i, int lane)
+template <typename P, bool planes> static __device__ inline void code8_skip(const struct update &u, int64_t i, int lane)
 {
     int64_t at = i / AH_CODE8_GROUP * AH_CODE8_BYTES;
     for (int64_t k = i + lane; k < i + AH_CODE8_GROUP; k += WARP) {
-        P p = static_cast<const P *>(u.p)[k];
-        static_cast<P *>(u.to_p)[k] = p;
-        if (u.half)
-            u.half[k] = narrowed(value_of(p));
+        static_cast<P *>(u.to_p)[k] = static_cast<const P *>(u.p)[k];
+        if (planes)
+            u.to_rest[k] = u.rest[k];
     }
     code8_copy(static_cast<uint8_t *>(u.to_m) + at, static_cast<const uint8_t *>(u.m) + at, lane);
     code8_copy(static_cast<uint8_t *>(u.to_v) + at, static_cast<const uint8_t *>(u.v) + at, lane);
 }
 
-template <typename G, typename P> static __global__ void __launch_bounds__(THREADS) adam_code8(struct update u)
+template <typename P, bool planes> static __global__ void __launch_bounds__(THREADS) adam_code8(struct update u)
 {
     __shared__ struct code8_tables tables;
     int lane = threadIdx.x % WARP;
@@ -267,56 +296,45 @@ template <typename G, typename P> static __global__ void __launch_bounds__(THREA
     if (i >= u.count)
         return;
     if (scale == scale)
-        code8_group<G, P>(u, &tables, i, scale, lane);
+        code8_group<P, planes>(u, &tables, i, scale, lane);
     else
-        code8_skip<P>(u, i, lane);
-}
-
-static cudaError_t code8_launch(cudaStream_t stream, const struct update &u, const struct ah_task *task)
-{
-    unsigned blocks = blocks_of(u.count / AH_CODE8_GROUP, GROUPS);
-    if (task->as.adam.master_dtype == AH_BF16)
-        return launch(adam_code8<unsigned short, unsigned short>, blocks, THREADS, 0, stream, u);
-    return task->as.adam.grad_dtype == AH_BF16
-               ? launch(adam_code8<unsigned short, float>, blocks, THREADS, 0, stream, u)
-               : launch(adam_code8<float, float>, blocks, THREADS, 0, stream, u);
+        code8_skip<P, planes>(u, i, lane);
 }
 
 /* ---- the one or the other ---------------------------------------------------------------------------------------- */
 
-template <typename M>
-static cudaError_t adam_of(cudaStream_t stream, const struct update &u, const struct ah_task *task)
+/* By the format of moments. */
+template <typename P, bool planes>
+static cudaError_t adam_of(cudaStream_t stream, const struct update &u, enum ah_dtype moments)
 {
-    if (task->as.adam.master_dtype == AH_BF16) /* whose gradient is BF16, too */
-        return adam_launch<form<unsigned short, unsigned short, M>>(stream, u);
-    return task->as.adam.grad_dtype == AH_BF16 ? adam_launch<form<unsigned short, float, M>>(stream, u)
-                                               : adam_launch<form<float, float, M>>(stream, u);
+    if (moments == AH_U8)
+        return launch(adam_code8<P, planes>, blocks_of(u.count / AH_CODE8_GROUP, GROUPS), THREADS, 0, stream, u);
+    return moments == AH_BF16 ? adam_launch<form<P, unsigned short, planes>>(stream, u)
+                              : adam_launch<form<P, float, planes>>(stream, u);
 }
 
 cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task)
 {
     const auto &t = task->as.adam;
+    bool apart = t.to_p != NULL;
     struct update u = {t.p,
                        t.m,
                        t.v,
-                       t.p,
-                       t.m,
-                       t.v,
+                       apart ? t.to_p : t.p,
+                       apart ? t.to_m : t.m,
+                       apart ? t.to_v : t.v,
+                       static_cast<const unsigned short *>(t.rest),
+                       static_cast<unsigned short *>(apart ? t.to_rest : t.rest),
                        t.g,
-                       static_cast<unsigned short *>(t.half),
                        t.count,
                        t.decayed,
                        static_cast<uint32_t>(t.first),
                        t.adam,
                        t.scale};
-    if (t.to_p) {
-        u.to_p = t.to_p;
-        u.to_m = t.to_m;
-        u.to_v = t.to_v;
-    }
     if (t.count == 0)
         return cudaSuccess;
-    if (t.moment_dtype == AH_U8)
-        return code8_launch(stream, u, task);
-    return t.moment_dtype == AH_BF16 ? adam_of<unsigned short>(stream, u, task) : adam_of<float>(stream, u, task);
+    if (t.rest)
+        return adam_of<unsigned short, true>(stream, u, t.moment_dtype);
+    return t.dtype == AH_BF16 ? adam_of<unsigned short, false>(stream, u, t.moment_dtype)
+                              : adam_of<float, false>(stream, u, t.moment_dtype);
 }

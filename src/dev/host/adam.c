@@ -35,21 +35,21 @@ static void adam_range(const struct update *job, int64_t from, int64_t to, float
 {
     const struct ah_task *t = job->task;
     bool apart = t->as.adam.to_p != NULL;
-    int64_t master = ah__state_bytes(t->as.adam.master_dtype, from);
+    int64_t param = from * ah__dtype_bytes(t->as.adam.dtype);
     int64_t moment = ah__state_bytes(t->as.adam.moment_dtype, from);
     struct ah_adam_piece piece = {
-        .p = (const char *)t->as.adam.p + master,
+        .p = (const char *)t->as.adam.p + param,
         .m = (const char *)t->as.adam.m + moment,
         .v = (const char *)t->as.adam.v + moment,
-        .to_p = (char *)(apart ? t->as.adam.to_p : t->as.adam.p) + master,
+        .to_p = (char *)(apart ? t->as.adam.to_p : t->as.adam.p) + param,
         .to_m = (char *)(apart ? t->as.adam.to_m : t->as.adam.m) + moment,
         .to_v = (char *)(apart ? t->as.adam.to_v : t->as.adam.v) + moment,
-        .master_dtype = t->as.adam.master_dtype,
+        .rest = t->as.adam.rest ? (const uint16_t *)t->as.adam.rest + from : NULL,
+        .to_rest = t->as.adam.rest ? (uint16_t *)(apart ? t->as.adam.to_rest : t->as.adam.rest) + from : NULL,
+        .dtype = t->as.adam.dtype,
         .moment_dtype = t->as.adam.moment_dtype,
         .first = (uint32_t)(t->as.adam.first + from),
-        .g = (const char *)t->as.adam.g + from * ah__dtype_bytes(t->as.adam.grad_dtype),
-        .half = t->as.adam.half ? (uint16_t *)t->as.adam.half + from : NULL,
-        .grad_dtype = t->as.adam.grad_dtype,
+        .g = (const char *)t->as.adam.g + param,
         .count = to - from,
         .adam = &t->as.adam.adam,
         .decay_factor = decay_factor,
@@ -70,22 +70,6 @@ static void adam_piece(void *context, int index, int worker)
     adam_range(job, middle, to, 1.0F); /* exact */
 }
 
-/* The step was skipped: parameters stay, and so does what they are in half precision. */
-static int half_only(struct ah_pool *pool, const struct ah_task *task)
-{
-    struct ah_task cast = {.type = AH_TASK_CAST};
-    if (task->as.adam.to_p)
-        return ah__fail(AH_EINTERNAL, "update: skipped into memory apart");
-    if (!task->as.adam.half)
-        return AH_OK;
-    cast.as.cast.to = task->as.adam.half;
-    cast.as.cast.from = task->as.adam.p;
-    cast.as.cast.to_dtype = AH_BF16;
-    cast.as.cast.from_dtype = task->as.adam.master_dtype;
-    cast.as.cast.count = task->as.adam.count;
-    return ah__host_cast(pool, &cast);
-}
-
 /* Whole groups of elements. */
 static struct ah_pieces adam_pieces(int64_t count)
 {
@@ -95,16 +79,15 @@ static struct ah_pieces adam_pieces(int64_t count)
 
 int ah__host_adam(struct ah_pool *pool, const struct ah_task *task)
 {
-    AH_TRY(dtype_check("update: gradient", task->as.adam.grad_dtype));
-    AH_TRY(dtype_check("update: masters", task->as.adam.master_dtype));
+    AH_TRY(dtype_check("update: parameters", task->as.adam.dtype));
     AH_TRY(moments_check(task));
     /* A factor of one is exact, so that no scale and a scale of 1 are the same bits. */
     struct update job = {.kernels = ah__host_kernels(),
                          .task = task,
                          .pieces = adam_pieces(task->as.adam.count),
                          .scale = task->as.adam.scale ? *task->as.adam.scale : 1.0F};
-    if (isnan(job.scale))
-        return half_only(pool, task);
+    if (isnan(job.scale)) /* the step is skipped: all stays as it is */
+        return task->as.adam.to_p ? ah__fail(AH_EINTERNAL, "update: skipped into memory apart") : AH_OK;
     ah__pool_run(pool, adam_piece, job.pieces.count, &job);
     return AH_OK;
 }

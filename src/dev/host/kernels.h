@@ -10,8 +10,9 @@
 struct ah_adam_piece {
     const void *p, *m, *v, *g;
     void *to_p, *to_m, *to_v; /* the same, or memory apart */
-    uint16_t *half;           /* BF16, or null */
-    enum ah_dtype grad_dtype, master_dtype, moment_dtype;
+    const uint16_t *rest;     /* of p, or null */
+    uint16_t *to_rest;
+    enum ah_dtype dtype, moment_dtype;
     int64_t count;
     uint32_t first; /* of element 0, for ah__draw */
     const struct ah_adam *adam;

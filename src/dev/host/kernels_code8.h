@@ -67,12 +67,6 @@ AH_INLINE i16 i_larger_magnitude(i16 most, v16 x)
     return i_max(most, i_and(i_bits(x), i_set(INT32_MAX)));
 }
 
-AH_INLINE void code8_ahead(const struct ah_adam_piece *s, int64_t at, const struct adam_form form)
-{
-    v_prefetch((const char *)s->p + at * bytes_of(form.short_master));
-    v_prefetch((const char *)s->g + at * bytes_of(form.short_grad));
-}
-
 /* Elements [at, at + 256). */
 AH_INLINE void code8_group(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at,
                            const struct adam_form form)
@@ -83,11 +77,10 @@ AH_INLINE void code8_group(const struct ah_adam_piece *s, const struct ah_adam *
     const v16 m_scale = v_set(code8_scale_at(m)), v_scale = v_set(code8_scale_at(v));
     i16 most_first = i_set(0), most_second = i_set(0);
     for (int i = 0; i < AH_CODE8_GROUP; i += LANES) {
-        code8_ahead(s, at + i + ADAM_AHEAD, form);
-        struct adam_values x = {load(s->p, at + i, LANES, form.short_master),
-                                v_mul(code8_load(m + i, &code8_signed), m_scale),
+        params_ahead(s, at + i + ADAM_AHEAD, form);
+        struct adam_values x = {param_load(s, at + i, LANES, form), v_mul(code8_load(m + i, &code8_signed), m_scale),
                                 v_mul(code8_load(v + i, &code8_unsigned), v_scale)};
-        x = adam_update(s, adam, load(s->g, at + i, LANES, form.short_grad), x);
+        x = adam_update(s, adam, load(s->g, at + i, LANES, form.short_params), x);
         v_store(first + i, x.first);
         v_store(second + i, x.second);
         most_first = i_larger_magnitude(most_first, x.first);
@@ -119,8 +112,6 @@ AH_INLINE void code8_all(const struct ah_adam_piece *piece, const struct adam_fo
     {                                                                                                                  \
         code8_all(piece, (struct adam_form){__VA_ARGS__});                                                             \
     }
-CODE8_OF(adam_f32_code8, false, false, false, false)
-CODE8_OF(adam_f32_half_code8, false, true, false, false)
-CODE8_OF(adam_bf16_code8, true, false, false, false)
-CODE8_OF(adam_bf16_half_code8, true, true, false, false)
-CODE8_OF(adam_of_short_code8, true, false, false, true)
+CODE8_OF(adam_f32_code8, false, false, false)
+CODE8_OF(adam_bf16_code8, true, false, false)
+CODE8_OF(adam_planes_code8, true, true, false)

@@ -11,10 +11,10 @@
 
 enum { ADAM_AHEAD = 768 }; /* elements of each array fetched ahead of use; past the end a prefetch does nothing */
 
-/* What an update's arrays are, constants where it is inlined: which are in BF16, and whether a copy is made. Moments
- * that have codes are not in BF16 (kernels_code8.h). */
+/* What an update's arrays are, constants where it is inlined: parameters and gradients in BF16, and those with a rest;
+ * moments in BF16. Moments that have codes are not (kernels_code8.h). */
 struct adam_form {
-    bool short_grad, half, short_moments, short_master;
+    bool short_params, planes, short_moments;
 };
 
 AH_INLINE v16 load(const void *x, int64_t at, int64_t lanes, const bool bf16)
@@ -45,16 +45,50 @@ AH_INLINE void draw(uint32_t *drawn, uint32_t key, uint32_t first)
         drawn[i] = ah__draw(key, first + (uint32_t)i);
 }
 
-AH_INLINE void master_store(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, v16 updated,
-                            int lanes, const struct adam_form form)
+AH_INLINE void words_store(uint16_t *to, i16 x, int lanes)
 {
-    uint32_t drawn[LANES];
-    if (!form.short_master) {
-        v_store_most((float *)s->to_p + at, updated, lanes);
+    uint16_t words[LANES];
+    if (lanes == LANES) {
+        i_store_words(to, x);
         return;
     }
-    draw(drawn, ~adam->draw, s->first + (uint32_t)at);
-    store_drawn((uint16_t *)s->to_p + at, updated, drawn, 0, lanes);
+    i_store_words(words, x);
+    memcpy(to, words, (size_t)lanes * sizeof *words);
+}
+
+/* As ah__plane_bits and ah__plane_upper. */
+AH_INLINE void planes_store(const struct ah_adam_piece *s, int64_t at, v16 x, int lanes)
+{
+    i16 bits = i_bits(x), magnitude = i_and(bits, i_set(INT32_MAX));
+    i16 nan = i_right_signed(i_sub(i_set(0x7f800000), magnitude), 31);
+    bits = i_or(bits, i_and(nan, i_set(0x400000)));
+    bits = i_and(bits, i_xor(i_and(nan, i_set(0xffff)), i_set(-1)));
+    words_store((uint16_t *)s->to_p + at, i_right(i_add(bits, i_set(0x8000)), 16), lanes);
+    words_store(s->to_rest + at, bits, lanes);
+}
+
+/* As ah__planes_joined. */
+AH_INLINE v16 param_load(const struct ah_adam_piece *s, int64_t at, int lanes, const struct adam_form form)
+{
+    v16 param = load(s->p, at, lanes, form.short_params);
+    if (!form.planes)
+        return param;
+    i16 rest = i_right_signed(i_bits(v_load_most_bf16(s->rest + at, lanes)), 16);
+    return v_of_bits(i_add(i_bits(param), rest));
+}
+
+AH_INLINE void param_store(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, v16 updated,
+                           int lanes, const struct adam_form form)
+{
+    uint32_t drawn[LANES];
+    if (!form.short_params) {
+        v_store_most((float *)s->to_p + at, updated, lanes);
+    } else if (form.planes) {
+        planes_store(s, at, updated, lanes);
+    } else {
+        draw(drawn, ~adam->draw, s->first + (uint32_t)at);
+        store_drawn((uint16_t *)s->to_p + at, updated, drawn, 0, lanes);
+    }
 }
 
 AH_INLINE void moments_store(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, v16 first,
@@ -87,21 +121,13 @@ AH_INLINE struct adam_values adam_update(const struct ah_adam_piece *s, const st
     return (struct adam_values){v_fma(v_set(-adam->step_size), v_div(first, root), decayed), first, second};
 }
 
-AH_INLINE void param_store(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, v16 updated,
-                           int lanes, const struct adam_form form)
-{
-    master_store(s, adam, at, updated, lanes, form);
-    if (form.half)
-        v_store_most_bf16(s->half + at, updated, lanes);
-}
-
 /* Elements [at, at + lanes), at most 16. */
 AH_INLINE void adam_step(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, int lanes,
                          const struct adam_form form)
 {
-    struct adam_values x = {load(s->p, at, lanes, form.short_master), load(s->m, at, lanes, form.short_moments),
+    struct adam_values x = {param_load(s, at, lanes, form), load(s->m, at, lanes, form.short_moments),
                             load(s->v, at, lanes, form.short_moments)};
-    x = adam_update(s, adam, load(s->g, at, lanes, form.short_grad), x);
+    x = adam_update(s, adam, load(s->g, at, lanes, form.short_params), x);
     moments_store(s, adam, at, x.first, x.second, lanes, form);
     param_store(s, adam, at, x.param, lanes, form);
 }
@@ -111,12 +137,20 @@ AH_INLINE int64_t bytes_of(const bool bf16)
     return bf16 ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float);
 }
 
+/* Parameters and gradient. */
+AH_INLINE void params_ahead(const struct ah_adam_piece *s, int64_t at, const struct adam_form form)
+{
+    v_prefetch((const char *)s->p + at * bytes_of(form.short_params));
+    v_prefetch((const char *)s->g + at * bytes_of(form.short_params));
+    if (form.planes)
+        v_prefetch(s->rest + at);
+}
+
 AH_INLINE void adam_ahead(const struct ah_adam_piece *s, int64_t at, const struct adam_form form)
 {
-    v_prefetch((const char *)s->p + at * bytes_of(form.short_master));
+    params_ahead(s, at, form);
     v_prefetch((const char *)s->m + at * bytes_of(form.short_moments));
     v_prefetch((const char *)s->v + at * bytes_of(form.short_moments));
-    v_prefetch((const char *)s->g + at * bytes_of(form.short_grad));
 }
 
 AH_INLINE void adam_all(const struct ah_adam_piece *piece, const struct adam_form form)
@@ -137,32 +171,23 @@ AH_INLINE void adam_all(const struct ah_adam_piece *piece, const struct adam_for
     {                                                                                                                  \
         adam_all(piece, (struct adam_form){__VA_ARGS__});                                                              \
     }
-ADAM_OF(adam_f32, false, false, false, false)
-ADAM_OF(adam_f32_half, false, true, false, false)
-ADAM_OF(adam_bf16, true, false, false, false)
-ADAM_OF(adam_bf16_half, true, true, false, false)
-ADAM_OF(adam_f32_short, false, false, true, false)
-ADAM_OF(adam_f32_half_short, false, true, true, false)
-ADAM_OF(adam_bf16_short, true, false, true, false)
-ADAM_OF(adam_bf16_half_short, true, true, true, false)
-ADAM_OF(adam_of_short, true, false, false, true)
-ADAM_OF(adam_of_short_short, true, false, true, true)
+ADAM_OF(adam_f32, false, false, false)
+ADAM_OF(adam_bf16, true, false, false)
+ADAM_OF(adam_planes, true, true, false)
+ADAM_OF(adam_f32_short, false, false, true)
+ADAM_OF(adam_bf16_short, true, false, true)
+ADAM_OF(adam_planes_short, true, true, true)
 
 #include "dev/host/kernels_code8.h"
 
 static void adam(const struct ah_adam_piece *piece)
 {
-    static void (*const table[3][2][2])(const struct ah_adam_piece *piece) = {
-        {{adam_f32, adam_f32_half}, {adam_bf16, adam_bf16_half}},
-        {{adam_f32_short, adam_f32_half_short}, {adam_bf16_short, adam_bf16_half_short}},
-        {{adam_f32_code8, adam_f32_half_code8}, {adam_bf16_code8, adam_bf16_half_code8}}};
-    static void (*const of_short[3])(const struct ah_adam_piece *piece) = {adam_of_short, adam_of_short_short,
-                                                                           adam_of_short_code8};
+    static void (*const table[3][3])(const struct ah_adam_piece *piece) = {
+        {adam_f32, adam_bf16, adam_planes},
+        {adam_f32_short, adam_bf16_short, adam_planes_short},
+        {adam_f32_code8, adam_bf16_code8, adam_planes_code8}};
     int moments = piece->moment_dtype == AH_U8 ? 2 : piece->moment_dtype == AH_BF16;
-    if (piece->master_dtype == AH_BF16)
-        of_short[moments](piece);
-    else
-        table[moments][piece->grad_dtype == AH_BF16][piece->half != NULL](piece);
+    table[moments][piece->rest ? 2 : piece->dtype == AH_BF16](piece);
 }
 
 /* ---- sum of squares ---------------------------------------------------------------------------------------------- */

@@ -213,34 +213,36 @@ static int cast_check(struct ah_regions *regions, enum side side, const struct a
 
 static int adam_check(struct ah_regions *regions, enum side side, const struct ah_task *task)
 {
-    int64_t count = task->as.adam.count, state_bytes = ah__state_bytes(task->as.adam.master_dtype, count);
-    int64_t moment_bytes = ah__state_bytes(task->as.adam.moment_dtype, count);
+    int64_t count = task->as.adam.count, rest_bytes = count * ah__dtype_bytes(AH_BF16);
+    int64_t moment_bytes = ah__state_bytes(task->as.adam.moment_dtype, count), param_bytes;
     bool coded = task->as.adam.moment_dtype == AH_U8;
     if (task->as.adam.decayed < 0 || task->as.adam.decayed > count)
         return ah__fail(AH_EINTERNAL, "adam: %lld of %lld elements decayed", (long long)task->as.adam.decayed,
                         (long long)count);
-    AH_TRY(dtype_check("adam g", task->as.adam.grad_dtype));
-    AH_TRY(dtype_check("adam p", task->as.adam.master_dtype));
-    if (task->as.adam.master_dtype == AH_BF16 && (task->as.adam.grad_dtype != AH_BF16 || task->as.adam.half))
-        return ah__fail(AH_EINTERNAL, "adam: masters in BF16 take a gradient in BF16 and no copy");
+    AH_TRY(dtype_check("adam p", task->as.adam.dtype));
+    param_bytes = count * ah__dtype_bytes(task->as.adam.dtype);
+    if (task->as.adam.rest && task->as.adam.dtype != AH_BF16)
+        return ah__fail(AH_EINTERNAL, "adam: parameters in F32 have no rest");
     if (!coded)
         AH_TRY(dtype_check("adam m", task->as.adam.moment_dtype));
     else if (count % AH_CODE8_GROUP || task->as.adam.decayed % AH_CODE8_GROUP)
         return ah__fail(AH_EINTERNAL, "adam: %lld elements, %lld of them decayed, expected groups of %d",
                         (long long)count, (long long)task->as.adam.decayed, AH_CODE8_GROUP);
-    AH_TRY(span_check(regions, side, task->as.adam.p, state_bytes, "adam p", -1));
+    AH_TRY(span_check(regions, side, task->as.adam.p, param_bytes, "adam p", -1));
     AH_TRY(span_check(regions, side, task->as.adam.m, moment_bytes, "adam m", -1));
     AH_TRY(span_check(regions, side, task->as.adam.v, moment_bytes, "adam v", -1));
     if (task->as.adam.to_p) {
-        AH_TRY(span_check(regions, side, task->as.adam.to_p, state_bytes, "adam to p", -1));
+        AH_TRY(span_check(regions, side, task->as.adam.to_p, param_bytes, "adam to p", -1));
         AH_TRY(span_check(regions, side, task->as.adam.to_m, moment_bytes, "adam to m", -1));
         AH_TRY(span_check(regions, side, task->as.adam.to_v, moment_bytes, "adam to v", -1));
     }
-    AH_TRY(span_check(regions, side, task->as.adam.g, count * ah__dtype_bytes(task->as.adam.grad_dtype), "adam g", -1));
+    AH_TRY(span_check(regions, side, task->as.adam.g, param_bytes, "adam g", -1));
     if (task->as.adam.scale)
         AH_TRY(span_check(regions, side, task->as.adam.scale, (int64_t)sizeof(float), "adam scale", -1));
-    if (task->as.adam.half)
-        AH_TRY(span_check(regions, side, task->as.adam.half, count * ah__dtype_bytes(AH_BF16), "adam half", -1));
+    if (task->as.adam.rest)
+        AH_TRY(span_check(regions, side, task->as.adam.rest, rest_bytes, "adam rest", -1));
+    if (task->as.adam.rest && task->as.adam.to_p)
+        AH_TRY(span_check(regions, side, task->as.adam.to_rest, rest_bytes, "adam to rest", -1));
     return AH_OK;
 }
 

@@ -58,6 +58,12 @@ AH_INLINE void i_store_bytes(uint8_t *p, i16 a)
     _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(a));
 }
 
+/* The low 16 bits. */
+AH_INLINE void i_store_words(uint16_t *p, i16 a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(a));
+}
+
 #elif AH_SIMD == 256
 
 typedef struct {
@@ -120,6 +126,12 @@ AH_INLINE void i_store_bytes(uint8_t *p, i16 a)
     __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     _mm_storeu_si128((__m128i *)(void *)p, bytes);
 }
+AH_INLINE void i_store_words(uint16_t *p, i16 a)
+{
+    const __m256i low = _mm256_set1_epi32(0xffff);
+    __m256i mixed = _mm256_packus_epi32(_mm256_and_si256(a.half[0], low), _mm256_and_si256(a.half[1], low));
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm256_permute4x64_epi64(mixed, 0xD8));
+}
 
 #else
 
@@ -145,7 +157,7 @@ AH_INLINE i16 i_set(int32_t x)
     {                                                                                                                  \
         I_EACH(i16, plain(a.lane[i], n));                                                                              \
     }
-#define I_ADD(a, b) (a + b)
+#define I_ADD(a, b) ((int32_t)((uint32_t)a + (uint32_t)b))
 #define I_SUB(a, b) (a - b)
 #define I_AND(a, b) (a & b)
 #define I_OR(a, b) (a | b)
@@ -190,6 +202,11 @@ AH_INLINE void i_store_bytes(uint8_t *p, i16 a)
 {
     for (int i = 0; i < LANES; i++)
         p[i] = (uint8_t)a.lane[i];
+}
+AH_INLINE void i_store_words(uint16_t *p, i16 a)
+{
+    for (int i = 0; i < LANES; i++)
+        p[i] = (uint16_t)a.lane[i];
 }
 
 #endif

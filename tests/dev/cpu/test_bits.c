@@ -128,32 +128,33 @@ static void adam_has_one_result(void **state)
     assert_one_hash("adam", run_adam, &task);
 }
 
-/* Gradient and half copy in bfloat16, and a scale; every bit pattern of the gradient's upper exponents is met. */
+/* Parameters in two planes, a gradient in bfloat16, and a scale; every bit pattern of the gradient's upper exponents is
+ * met. */
 static uint64_t run_adam_half(struct ah_pool *pool, const void *context)
 {
     struct ah_task task = *(const struct ah_task *)context;
     const float scale = 0.731F;
-    float *memory = malloc(3 * NUMBERS * sizeof *memory);
-    uint16_t *half = malloc(2 * NUMBERS * sizeof *half);
-    assert_true(memory && half);
-    for (int i = 0; i < 3; i++)
-        numbers_fill(memory + i * NUMBERS, NUMBERS, 5 + (uint64_t)i, i == 2);
-    for (int i = 0; i < NUMBERS; i++)
+    float *moments = malloc(2 * NUMBERS * sizeof *moments);
+    uint16_t *half = malloc(3 * NUMBERS * sizeof *half);
+    assert_true(moments && half);
+    for (int i = 0; i < 2; i++)
+        numbers_fill(moments + i * NUMBERS, NUMBERS, 6 + (uint64_t)i, i == 1);
+    for (int i = 0; i < 3 * NUMBERS; i++)
         half[i] = (uint16_t)ah__random_bits(9, (uint64_t)i);
-    task.as.adam.p = memory;
-    task.as.adam.m = memory + NUMBERS;
-    task.as.adam.v = memory + 2 * NUMBERS;
-    task.as.adam.g = half;
-    task.as.adam.grad_dtype = AH_BF16;
-    task.as.adam.half = half + NUMBERS;
+    task.as.adam.p = half;
+    task.as.adam.rest = half + NUMBERS;
+    task.as.adam.g = half + 2 * NUMBERS;
+    task.as.adam.m = moments;
+    task.as.adam.v = moments + NUMBERS;
+    task.as.adam.dtype = AH_BF16;
     task.as.adam.scale = &scale;
     assert_ok(ah__host_adam(pool, &task));
     uint64_t hash = 0;
-    for (int i = 0; i < 3 * NUMBERS; i++) /* which NaN comes of two is the processor's choice */
-        hash = isnan(memory[i]) ? ah__hash_int(1, hash) : ah__hash(&memory[i], sizeof *memory, hash);
-    for (int i = NUMBERS; i < 2 * NUMBERS; i++)
-        hash = ah__hash_int((half[i] & 0x7FFF) > 0x7F80 ? 1 : half[i], hash);
-    free(memory), free(half);
+    for (int i = 0; i < 2 * NUMBERS; i++) /* which NaN comes of two is the processor's choice */
+        hash = isnan(moments[i]) ? ah__hash_int(1, hash) : ah__hash(&moments[i], sizeof *moments, hash);
+    for (int i = 0; i < NUMBERS; i++)
+        hash = ah__hash_int(half[NUMBERS + i], ah__hash_int((half[i] & 0x7FFF) > 0x7F80 ? 1 : half[i], hash));
+    free(moments), free(half);
     return hash;
 }
 

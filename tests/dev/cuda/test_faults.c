@@ -34,7 +34,8 @@ static struct ah_work adam_work(enum ah_lane lane, char *base)
     work.task[0].as.adam.m = at + COUNT;
     work.task[0].as.adam.v = at + 2 * COUNT;
     work.task[0].as.adam.g = at + 3 * COUNT;
-    work.task[0].as.adam.half = at + 4 * COUNT;
+    work.task[0].as.adam.rest = at + 4 * COUNT;
+    work.task[0].as.adam.dtype = AH_BF16;
     work.task[0].as.adam.count = COUNT;
     return work;
 }

@@ -91,9 +91,9 @@ static void fill(const struct rig *rig, uint64_t seed, bool odd)
 
 struct adam_case {
     int64_t count, decayed;
-    int skew; /* elements by which everything is off a vector's alignment */
-    bool bf16, half, apart, odd, short_moments, short_master, coded; /* coded: whole groups, nothing off alignment */
-    float scale;                                                     /* 0: none is given */
+    int skew;                                          /* elements by which everything is off a vector's alignment */
+    bool bf16, rest, apart, odd, short_moments, coded; /* coded: whole groups, nothing off alignment */
+    float scale;                                       /* 0: none is given */
 };
 
 /* Any codes; scales of all sizes, now and then none. */
@@ -107,7 +107,7 @@ static void codes_fill(uint8_t *groups, int64_t count, uint64_t seed)
     }
 }
 
-/* Laid out one after the other: p, m, v, their new places, the gradient, the half copy, the scale. */
+/* Laid out one after the other: p, m, v, their new places, the gradient, the rest and its new place, the scale. */
 static void adam_check(const struct rig *rig, const struct adam_case *c, uint64_t seed)
 {
     struct ah_task task = {.type = AH_TASK_ADAM}, on_device;
@@ -129,13 +129,13 @@ static void adam_check(const struct rig *rig, const struct adam_case *c, uint64_
         task.as.adam.to_v = at + 3 * ROOM;
     }
     task.as.adam.g = (char *)(rig->host + 4 * ROOM) + c->skew * (c->bf16 ? 2 : 4);
-    task.as.adam.half = c->half ? (uint16_t *)(void *)(rig->host + 5 * ROOM) + c->skew : NULL;
-    task.as.adam.grad_dtype = c->bf16 ? AH_BF16 : AH_F32;
+    task.as.adam.rest = c->rest ? (uint16_t *)(void *)(rig->host + 5 * ROOM) + c->skew : NULL;
+    task.as.adam.to_rest = c->rest && c->apart ? (uint16_t *)task.as.adam.rest + ROOM : NULL;
+    task.as.adam.dtype = c->bf16 ? AH_BF16 : AH_F32;
     task.as.adam.count = c->count;
     task.as.adam.decayed = c->decayed;
     task.as.adam.adam = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, .9999F, 1e-3F, 1.7F, 99};
     task.as.adam.first = 12345;
-    task.as.adam.master_dtype = c->short_master ? AH_BF16 : AH_F32;
     task.as.adam.moment_dtype = c->coded ? AH_U8 : c->short_moments ? AH_BF16 : AH_F32;
     if (c->scale != 0) {
         rig->host[6 * ROOM] = c->scale;
@@ -149,7 +149,8 @@ static void adam_check(const struct rig *rig, const struct adam_case *c, uint64_
     on_device.as.adam.to_m = there(rig, task.as.adam.to_m);
     on_device.as.adam.to_v = there(rig, task.as.adam.to_v);
     on_device.as.adam.g = there(rig, task.as.adam.g);
-    on_device.as.adam.half = there(rig, task.as.adam.half);
+    on_device.as.adam.rest = there(rig, task.as.adam.rest);
+    on_device.as.adam.to_rest = there(rig, task.as.adam.to_rest);
     on_device.as.adam.scale = there(rig, task.as.adam.scale);
     both(rig, &on_device, &task);
 }
@@ -161,7 +162,8 @@ static void adam_is_the_hosts(void **state)
     int step = ah_test_samples() ? 7 : 1;
     for (int n = 0; n <= 40; n += step) {
         uint64_t seed = (uint64_t)n + 100;
-        struct adam_case c = {.count = n, .decayed = n / 2, .bf16 = n % 2, .half = n % 3 != 0, .odd = n % 4 == 1};
+        struct adam_case c = {
+            .count = n, .decayed = n / 2, .bf16 = n % 2, .rest = n % 6 > 1 && n % 2, .odd = n % 4 == 1};
         c.short_moments = n % 8 > 4; /* not odd: their bits are other numbers, negative ones among the squares */
         adam_check(&rig, &c, seed);
         c.skew = 1 + n % 3;
@@ -169,25 +171,26 @@ static void adam_is_the_hosts(void **state)
         adam_check(&rig, &c, seed + 1);
     }
     const struct adam_case cases[] = {
-        {.count = 5000, .decayed = 2049, .bf16 = true, .half = true, .odd = true, .scale = 1},
+        {.count = 5000, .decayed = 2049, .bf16 = true, .rest = true, .odd = true, .scale = 1},
         {.count = 5000, .decayed = 5000, .odd = true, .scale = .001F},
-        {.count = 70001, .decayed = 65537, .half = true, .apart = true, .scale = .5F},
-        {.count = 4099, .skew = 3, .bf16 = true, .half = true, .apart = true},
-        {.count = 4099, .half = true, .scale = NAN},
-        {.count = 4097, .skew = 2, .bf16 = true, .half = true, .scale = NAN},
+        {.count = 70001, .decayed = 65537, .apart = true, .scale = .5F},
+        {.count = 70001, .decayed = 65537, .bf16 = true, .rest = true, .apart = true, .scale = .5F},
+        {.count = 4099, .skew = 3, .bf16 = true, .rest = true, .apart = true},
+        {.count = 4099, .bf16 = true, .rest = true, .scale = NAN},
+        {.count = 4097, .skew = 2, .bf16 = true, .rest = true, .scale = NAN},
         {.count = 1000, .scale = NAN},
         {.count = 5001, .decayed = 999, .short_moments = true, .scale = .5F},
-        {.count = 70001, .bf16 = true, .half = true, .short_moments = true, .apart = true},
-        {.count = 4099, .skew = 1, .bf16 = true, .half = true, .short_moments = true, .scale = NAN},
-        {.count = 5001, .decayed = 999, .bf16 = true, .short_moments = true, .short_master = true, .scale = .5F},
-        {.count = 4098, .skew = 3, .bf16 = true, .short_master = true, .apart = true},
-        {.count = 4099, .bf16 = true, .short_moments = true, .short_master = true, .scale = NAN},
+        {.count = 70001, .bf16 = true, .rest = true, .short_moments = true, .apart = true},
+        {.count = 4099, .skew = 1, .bf16 = true, .rest = true, .short_moments = true, .scale = NAN},
+        {.count = 5001, .decayed = 999, .bf16 = true, .short_moments = true, .scale = .5F},
+        {.count = 4098, .skew = 3, .bf16 = true, .apart = true},
+        {.count = 4099, .bf16 = true, .short_moments = true, .scale = NAN},
         {.count = 256, .coded = true},
         {.count = 5120, .decayed = 1024, .coded = true, .scale = .5F},
-        {.count = 5120, .decayed = 1024, .coded = true, .odd = true, .half = true},
-        {.count = 69888, .decayed = 65792, .bf16 = true, .half = true, .coded = true, .apart = true},
-        {.count = 4352, .bf16 = true, .coded = true, .short_master = true, .scale = .5F},
-        {.count = 4352, .bf16 = true, .half = true, .coded = true, .scale = NAN},
+        {.count = 5120, .decayed = 1024, .coded = true, .odd = true, .bf16 = true, .rest = true},
+        {.count = 69888, .decayed = 65792, .bf16 = true, .rest = true, .coded = true, .apart = true},
+        {.count = 4352, .bf16 = true, .coded = true, .scale = .5F},
+        {.count = 4352, .bf16 = true, .rest = true, .coded = true, .scale = NAN},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++)
         adam_check(&rig, &cases[i], 1000 + i);

@@ -6,9 +6,8 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "io/gguf_scores.h"
 #include "tokenizer/sentencepiece_model.h"
-#include "tokenizer/tables.h"
-#include "tokenizer/token_map.h"
 
 #define KEY(name) "tokenizer.ggml." name
 
@@ -16,13 +15,9 @@ struct written {
     struct ah_gguf_writer *writer;
     const struct ah_gguf_tokenizer *from;
     struct ah_json json, model;
-    const char *pre; /* llama.cpp's name for how text is split; null: SentencePiece's BPE */
-    bool prefix;     /* of that: a space before the text */
-    struct token {
-        char *text;
-        enum ah_token_type type;
-        float score; /* of a piece: the sooner it is merged, the higher */
-    } * tokens;      /* [from->rows] */
+    const char *pre;              /* llama.cpp's name for how text is split; null: SentencePiece's BPE */
+    bool prefix;                  /* of that: a space before the text */
+    struct ah_gguf_token *tokens; /* [from->rows] */
 };
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
@@ -109,106 +104,7 @@ static int put_merges(const struct written *to, const cJSON *merges)
     return status;
 }
 
-/* ---- scores of pieces -------------------------------------------------------------------------------------------- */
-
-/* What is known while the merges are walked. */
-struct scoring {
-    struct written *to;
-    struct ah_token_map map; /* of pieces */
-    int32_t last;            /* token that merges make now, -1: none yet */
-    int64_t count;           /* of merges of pieces */
-    float score;
-};
-
-static bool is_piece(enum ah_token_type type)
-{
-    return type == AH_TOKEN_NORMAL || type == AH_TOKEN_USER || type == AH_TOKEN_UNUSED;
-}
-
-/* The next merge: of pieces, one token's merges in a row, so that one score says when they are made. */
-static int merge_score(struct scoring *s, const char *both)
-{
-    const char *space = strchr(both, ' ');
-    char joined[512];
-    size_t left = space ? (size_t)(space - both) : 0, length = strlen(both) - 1;
-    if (!space || length >= sizeof joined)
-        return ah__fail(AH_EINPUT, "%s: key 'model.merges': found '%.40s', expected two texts", s->to->from->path,
-                        both);
-    memcpy(joined, both, left);
-    memcpy(joined + left, space + 1, length - left);
-    int32_t id = ah__token_map_find(&s->map, joined, length);
-    if (id < 0 || ah__token_map_find(&s->map, both, left) < 0 ||
-        ah__token_map_find(&s->map, space + 1, length - left) < 0)
-        return AH_OK;
-    s->count++;
-    if (id == s->last)
-        return AH_OK;
-    if (s->to->tokens[id].score < 0)
-        return ah__fail(AH_EINPUT,
-                        "%s: key 'model.merges': found token '%.*s' made in two places, expected one: llama.cpp has a "
-                        "score for each token",
-                        s->to->from->path, (int)length, joined);
-    s->last = id;
-    s->to->tokens[id].score = s->score -= 1;
-    return AH_OK;
-}
-
-static int pieces_map(struct scoring *s)
-{
-    for (int64_t i = 0; i < s->to->from->rows; i++)
-        if (is_piece(s->to->tokens[i].type))
-            AH_TRY(ah__token_map_add(&s->map, (int32_t)i, s->to->tokens[i].text, strlen(s->to->tokens[i].text)));
-    return AH_OK;
-}
-
-static int merges_walk(struct scoring *s)
-{
-    struct ah_buf both = {0};
-    const cJSON *merge;
-    int status = pieces_map(s);
-    cJSON_ArrayForEach(merge, cJSON_GetObjectItemCaseSensitive(s->to->model.node, "merges"))
-    {
-        if (status == AH_OK && !merge_text(&both, merge))
-            status = ah__fail(AH_EINPUT, "%s: key 'model.merges': found no pair of texts", s->to->from->path);
-        if (status == AH_OK)
-            status = both.status;
-        if (status == AH_OK)
-            status = merge_score(s, both.text);
-    }
-    ah__buf_free(&both);
-    return status;
-}
-
-/* llama.cpp merges whatever makes a token: the tokenizer must do so too. */
-static int merges_compare(const struct written *to, int64_t found)
-{
-    struct ah_token_tables tables = {.path = to->from->path, .count = (int32_t)to->from->rows};
-    struct ah_token_row *rows;
-    int64_t expected = 0;
-    AH_TRY(ah__new(&rows, (size_t)tables.count, sizeof *rows));
-    for (int32_t i = 0; i < tables.count; i++)
-        rows[i] = (struct ah_token_row){.text = to->tokens[i].text,
-                                        .length = strlen(to->tokens[i].text),
-                                        .score = to->tokens[i].score,
-                                        .type = to->tokens[i].type};
-    tables.rows = rows;
-    int status = ah__token_tables_merges(&expected, &tables);
-    ah__free(rows);
-    if (status == AH_OK && found != expected)
-        status = ah__fail(AH_EINPUT,
-                          "%s: key 'model.merges': found %lld, expected %lld, all that make a token of two: llama.cpp "
-                          "does those",
-                          to->from->path, (long long)found, (long long)expected);
-    return status;
-}
-
-static int scores_find(struct written *to)
-{
-    struct scoring scoring = {.to = to, .last = -1};
-    int status = merges_walk(&scoring);
-    ah__token_map_fini(&scoring.map);
-    return status == AH_OK ? merges_compare(to, scoring.count) : status;
-}
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
 /* Bytes and the unknown token, which the vocabulary has as if they were texts. */
 static int pieces_find(struct written *to)
@@ -217,13 +113,14 @@ static int pieces_find(struct written *to)
     unsigned byte;
     char end;
     for (int64_t i = 0; i < to->from->rows; i++) {
-        struct token *token = &to->tokens[i];
+        struct ah_gguf_token *token = &to->tokens[i];
         if (unknown && strcmp(token->text, unknown) == 0)
             token->type = AH_TOKEN_UNKNOWN;
         else if (strlen(token->text) == 6 && sscanf(token->text, "<0x%2X%c", &byte, &end) == 2 && end == '>')
             token->type = AH_TOKEN_BYTE;
     }
-    return scores_find(to);
+    const cJSON *merges = cJSON_GetObjectItemCaseSensitive(to->model.node, "merges");
+    return ah__gguf_scores_find(to->tokens, (int32_t)to->from->rows, merges, to->from->path);
 }
 
 /* ---- how text is split ------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "io/gguf_write.h"
 #include "io/model_tokenizer.h"
@@ -137,6 +138,33 @@ static void other_pieces_are_refused(void **state)
     assert_false(ah__path_exists(file));
 }
 
+/* Gemma's: runs of spaces are tokens of their own, and merge. */
+static void tokens_of_spaces_merge(void **state)
+{
+    (void)state;
+    struct ah_buf json = {0};
+    char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
+    ah__buf_printf(&json, "{\"added_tokens\": [");
+    for (int i = 0; i < 2; i++)
+        ah__buf_printf(&json,
+                       "%s{\"id\": %d, \"content\": \"%*s\", \"single_word\": false, \"lstrip\": false, "
+                       "\"rstrip\": false, \"normalized\": false, \"special\": false}",
+                       i ? "," : "", 260 + i, 2 << i, "");
+    ah__buf_printf(&json, "], \"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": "
+                          "\"\u2581\"}, \"pre_tokenizer\": null, \"post_processor\": null, \"decoder\": null, "
+                          "\"model\": {\"type\": \"BPE\", \"unk_token\": \"<unk>\", \"fuse_unk\": true, "
+                          "\"byte_fallback\": true, \"vocab\": {\"<unk>\": 256");
+    for (int i = 0; i < 256; i++)
+        ah__buf_printf(&json, ", \"<0x%02X>\": %d", (unsigned)i, i);
+    ah__buf_printf(&json, ", \"\u2581\": 257, \"a\": 258, \"\u2581a\": 259, \"  \": 260, \"    \": 261}, \"merges\": "
+                          "[[\"\u2581\", \"a\"], [\"  \", \"  \"]]}}");
+    folder_of(folder);
+    write_text(at(path, folder, "tokenizer.json"), json.text);
+    ah__buf_free(&json);
+    assert_ok(ah_export_gguf(at(file, folder, "out.gguf"), folder, "f16"));
+    expect_same(folder, file);
+}
+
 /* The golden tokenizer with its first `from` replaced. */
 static void write_with(const char *path, const char *tokenizer, const char *from, const char *to)
 {
@@ -226,4 +254,4 @@ static void unknown_tokenizers_split_as_llama_cpp_does(void **state)
 
 AH_TEST_SUITE("train/gguf_tokenizer", cmocka_unit_test(tokenizer_model_goes_into_the_file),
               cmocka_unit_test(other_pieces_are_refused), cmocka_unit_test(unknown_tokenizers_split_as_llama_cpp_does),
-              cmocka_unit_test(only_its_marks_are_sentencepieces))
+              cmocka_unit_test(only_its_marks_are_sentencepieces), cmocka_unit_test(tokens_of_spaces_merge))

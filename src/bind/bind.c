@@ -171,15 +171,26 @@ static void chunk_copy_add(const struct bind *bind, char *to, const char *from)
     elements_copy_add(bind, to, from, part_of(&part, bind));
 }
 
-static int64_t frozen_count(const struct bind *bind)
+/* Those of the frozen elements that are this rank's: *first, counted from the first frozen one, and so many. */
+static int64_t frozen_part(int64_t *first, const struct bind *bind)
 {
-    return group_of(bind)->count - group_of(bind)->trained;
+    int ranks = ah__step_ranks(bind->binding->partition);
+    return ah__part_range(first, ah__frozen_count(group_of(bind)), bind->binding->rank, ranks);
 }
 
-/* Where the frozen elements lie in what has the whole group in the compute dtype. */
+/* Where they lie in what has the whole group in the compute dtype. */
 static char *frozen_at(const struct bind *bind, char *whole)
 {
-    return whole + group_of(bind)->trained * element_bytes(bind);
+    int64_t first;
+    frozen_part(&first, bind);
+    return whole + (group_of(bind)->trained + first) * element_bytes(bind);
+}
+
+/* A chunk of this rank's part of the frozen parameters. */
+static void frozen_copy_add(const struct bind *bind, char *to, const char *from)
+{
+    int64_t first;
+    elements_copy_add(bind, to, from, frozen_part(&first, bind));
 }
 
 /* An update of the item's chunk, which begins at *first, without operands. */
@@ -314,8 +325,11 @@ static void gaps_clear(const struct bind *bind)
 static void cast(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
-    int64_t first, count = part_of(&first, bind);
-    copy_add(bind, part_at(bind, at->param), at->shard ? at->shard : at->states[0], count * element_bytes(bind));
+    int64_t first, count = part_of(&first, bind), frozen = frozen_part(&first, bind);
+    if (count > 0)
+        copy_add(bind, part_at(bind, at->param), at->shard ? at->shard : at->states[0], count * element_bytes(bind));
+    if (frozen > 0)
+        copy_add(bind, frozen_at(bind, at->param), at->frozen, frozen * element_bytes(bind));
 }
 
 static void collective_add(const struct bind *bind, enum ah_collective kind, char *buffer, int64_t count,
@@ -328,12 +342,12 @@ static void collective_add(const struct bind *bind, enum ah_collective kind, cha
     task->as.collective.dtype = dtype;
 }
 
-/* Of the item's group, part by part. */
-static void parts_add(const struct bind *bind, enum ah_collective kind, char *buffer)
+/* Of `count` elements, part by part. */
+static void parts_add(const struct bind *bind, enum ah_collective kind, char *buffer, int64_t count)
 {
     const struct ah_partition *partition = bind->binding->partition;
-    collective_add(bind, kind, buffer, ah__part_count(group_of(bind)->count, ah__step_ranks(partition)),
-                   partition->compute);
+    if (count > 0)
+        collective_add(bind, kind, buffer, ah__part_count(count, ah__step_ranks(partition)), partition->compute);
 }
 
 /* What the ranks have of an iteration becomes what it comes to: losses, flags, norms. */
@@ -389,8 +403,7 @@ static void fetch(const struct bind *bind)
 {
     char *shard = bind->at->shard;
     chunk_copy_add(bind, shard ? shard : part_at(bind, bind->at->param), bind->at->host_param);
-    if (frozen_count(bind) > 0)
-        elements_copy_add(bind, frozen_at(bind, bind->at->param), bind->at->host_frozen, frozen_count(bind));
+    frozen_copy_add(bind, shard ? bind->at->frozen : frozen_at(bind, bind->at->param), bind->at->host_frozen);
 }
 
 static void offload(const struct bind *bind)
@@ -402,8 +415,7 @@ static void offload(const struct bind *bind)
 static void evict(const struct bind *bind)
 {
     chunk_copy_add(bind, bind->at->host_param, bind->at->param);
-    if (frozen_count(bind) > 0)
-        elements_copy_add(bind, bind->at->host_frozen, frozen_at(bind, bind->at->param), frozen_count(bind));
+    frozen_copy_add(bind, bind->at->host_frozen, frozen_at(bind, bind->at->param));
 }
 
 /* A block's input, and what it keeps, lie in its stage one behind the other. */
@@ -457,15 +469,17 @@ static void result(const struct bind *bind)
 
 static void gather(const struct bind *bind)
 {
-    parts_add(bind, AH_ALL_GATHER, bind->at->param);
+    const struct ah_group *group = group_of(bind);
+    parts_add(bind, AH_ALL_GATHER, bind->at->param, group->trained);
+    parts_add(bind, AH_ALL_GATHER, bind->at->param + group->trained * element_bytes(bind), ah__frozen_count(group));
 }
 
 static void reduce(const struct bind *bind)
 {
     int64_t first, count = part_of(&first, bind);
-    parts_add(bind, AH_REDUCE_SCATTER, bind->at->grad);
+    parts_add(bind, AH_REDUCE_SCATTER, bind->at->grad, group_of(bind)->trained);
     norm_add(bind);
-    if (bind->at->reduced)
+    if (bind->at->reduced && count > 0)
         copy_add(bind, bind->at->reduced, part_at(bind, bind->at->grad), count * element_bytes(bind));
     if (bind->binding->class != AH_CLASS_EMBEDDING) /* whose gradient is the last */
         return;

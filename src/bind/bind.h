@@ -45,6 +45,7 @@ struct ah_addresses {
      * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place. */
     char *param, *shared_param, *sum, *shared_sum, *grad;
     char *shard;   /* several ranks: this rank's part of the parameters, where it waits for a CAST; null: in `param` */
+    char *frozen;  /* several ranks: this rank's part of what is frozen, where it waits for a CAST; null: in `param` */
     char *reduced; /* several ranks: this rank's part of the summed gradient, where it waits for its update on the
                     * device; null: in `grad` */
     char *input, *output, *saved, *cheap, *work, *workspace, *boundary, *cache;
@@ -62,7 +63,7 @@ struct ah_addresses {
     char *host_activations; /* on the host: where input and what is kept behind it wait for backward */
     int64_t activation_bytes;
     char *host_param, *host_grad;             /* on the host: what is fetched, and where a gradient arrives */
-    char *host_frozen;                        /* on the host: what is fetched behind it and never changes */
+    char *host_frozen;                        /* on the host: what is fetched beside it and never changes */
     char *stage[AH_STATE_COUNT], *stage_grad; /* on the device: a chunk of states of the host, and of the gradient */
 };
 

@@ -43,6 +43,21 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
     return offset;
 }
 
+/* Behind the parts of all ranks, so that both kinds are gathered apart. */
+static void fill_frozen(struct ah_partition *partition, const struct ah_cut *cut, struct ah_group *group, int number,
+                        int *param_of)
+{
+    int ranks = ah__step_ranks(partition);
+    int64_t from = ranks * ah__part_count(group->trained, ranks);
+    group->count = fill_group(partition, cut, number, param_of, from, FROZEN);
+    if (group->count > from) {
+        group->trained = from;
+        partition->frozen = true;
+    } else {
+        group->count = group->trained;
+    }
+}
+
 static int fill_gaps(struct ah_partition *partition, struct ah_group *group)
 {
     struct ah_range *gaps;
@@ -71,8 +86,7 @@ static int fill_params(struct ah_partition *partition, const struct ah_cut *cut,
         group->first_param = partition->param_count;
         group->decayed = fill_group(partition, cut, g, param_of, 0, TRAINED_MATRICES);
         group->trained = fill_group(partition, cut, g, param_of, group->decayed, TRAINED_VECTORS);
-        group->count = fill_group(partition, cut, g, param_of, group->trained, FROZEN);
-        partition->frozen |= group->count > group->trained;
+        fill_frozen(partition, cut, group, g, param_of);
         group->param_count = partition->param_count - group->first_param;
         AH_TRY(fill_gaps(partition, group));
     }
@@ -231,9 +245,6 @@ static void add_flops(struct ah_partition *partition)
 
 static int check_frozen(const struct ah_partition *partition)
 {
-    if (partition->frozen && ah__step_ranks(partition) > 1)
-        return ah__fail(AH_EINPUT, "step: found frozen parameters with %d ranks, expected one",
-                        ah__step_ranks(partition));
     return partition->step.infers || ah__partition_trained(partition) > 0
                ? AH_OK
                : ah__fail(AH_EINPUT, "step: found all parameters frozen, expected some to train");

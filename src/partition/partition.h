@@ -186,6 +186,12 @@ static inline int64_t ah__part_range(int64_t *first, int64_t count, int rank, in
     return count - *first < part ? count - *first : part;
 }
 
+/* The frozen elements of a group, which lie behind its trained ones; of these too each rank has a part. */
+static inline int64_t ah__frozen_count(const struct ah_group *group)
+{
+    return group->count - group->trained;
+}
+
 /* Elements of all parameters. */
 static inline int64_t ah__partition_params(const struct ah_partition *partition)
 {

@@ -106,12 +106,19 @@ static void measure_work(struct sizes *sizes, const struct ah_partition *partiti
     sizes->work = round_up(max_bytes(work, partition->work_bytes_least));
 }
 
-/* Embedding's or head's gradient, F32 while it is summed, and in the compute dtype as large as its buffers are. */
-static int64_t sum_bytes(const struct ah_partition *partition, int group, int64_t buffer,
-                         const struct ah_switches *switches)
+/* `count` elements in the compute dtype, in parts of all ranks. */
+static int64_t parts_bytes(const struct ah_partition *partition, int64_t count, const struct ah_switches *switches)
+{
+    int ranks = ah__world_size(switches);
+    return round_up(ranks * ah__part_count(count, ranks) * ah__dtype_bytes(partition->compute));
+}
+
+/* Embedding's or head's gradient, F32 while it is summed, and in the compute dtype in parts of all ranks. */
+static int64_t sum_bytes(const struct ah_partition *partition, int group, const struct ah_switches *switches)
 {
     int64_t bytes = partition->groups[group].trained * (int64_t)sizeof(float);
-    return ah__world_size(switches) > 1 ? max_bytes(bytes, buffer) : bytes;
+    int64_t parts = parts_bytes(partition, partition->groups[group].trained, switches);
+    return ah__world_size(switches) > 1 ? max_bytes(bytes, parts) : bytes;
 }
 
 static void measure_groups(struct sizes *sizes, const struct ah_partition *partition,
@@ -122,17 +129,17 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         int group = ah__class_representative(class, switches->layers);
         const struct ah_group *of = &partition->groups[group];
         int ranks = ah__world_size(switches);
-        int64_t part = ah__part_count(of->trained, ranks), all = ah__part_count(of->count, ranks);
+        int64_t part = ah__part_count(of->trained, ranks), read = ranks > 1 ? part : of->count;
         sizes->on_host[class] = ah__on_host(switches, group);
         sizes->state[class] = round_up(ah__state_size(partition, 0, part));
         sizes->moment[class] = round_up(ah__state_size(partition, 1, part));
         int64_t updated = 2 * sizes->moment[class] + round_up(ah__state_size(partition, AH_STATE_REST, part));
         sizes->states[class] = sizes->state[class] + updated;
-        sizes->device_state[class] = round_up(ah__state_size(partition, 0, all));
+        sizes->device_state[class] = round_up(ah__state_size(partition, 0, read));
         sizes->device_states[class] = sizes->device_state[class] + (partition->step.infers ? 0 : updated);
-        sizes->buffer[class] = round_up(ranks * all * element_bytes);
+        sizes->buffer[class] = parts_bytes(partition, of->count, switches);
         sizes->host_grad[class] = round_up(part * element_bytes);
-        sizes->frozen[class] = round_up((of->count - of->trained) * element_bytes);
+        sizes->frozen[class] = round_up(ah__part_count(ah__frozen_count(of), ranks) * element_bytes);
     }
     if (switches->staged > 0) {
         int64_t part = ah__part_count(partition->groups[1].trained, ah__world_size(switches));
@@ -144,11 +151,10 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
                                               round_up(chunk * element_bytes));
     }
     sizes->copies = ah__world_size(switches) > 1;
-    sizes->embedding_grad = sum_bytes(partition, 0, sizes->buffer[AH_CLASS_EMBEDDING], switches);
-    sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
+    sizes->embedding_grad = sum_bytes(partition, 0, switches);
+    sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, switches));
     if (ah__share_gradients(switches, partition->step.clips)) {
-        sizes->embedding_grad = max_bytes(
-            sizes->embedding_grad, sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
+        sizes->embedding_grad = max_bytes(sizes->embedding_grad, sum_bytes(partition, switches->layers + 1, switches));
         sizes->head_grad = 0;
     }
     if (switches->share_embedding_head)
@@ -158,7 +164,7 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     if (partition->compute != AH_F32 && !partition->step.infers)
         sizes->accumulator = round_up(partition->groups[1].trained * (int64_t)sizeof(float));
     if (partition->frozen)
-        sizes->block_grad = round_up(partition->groups[1].trained * element_bytes);
+        sizes->block_grad = parts_bytes(partition, partition->groups[1].trained, switches);
     sizes->own_grads = partition->frozen;
 }
 
@@ -212,6 +218,12 @@ static int shard_count(const struct ah_switches *switches)
     return ah__world_size(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
 }
 
+/* With several ranks, blocks that stay on the device but not whole: this rank's part of what is frozen stays there. */
+static int homes_count(const struct ah_switches *switches)
+{
+    return ah__world_size(switches) > 1 ? switches->layers - switches->offload_optimizer - switches->unsharded : 0;
+}
+
 /* What waits for the norm of gradients that ranks have summed is a rank's part alone: those of blocks optimized on the
  * device leave their buffers for it. */
 static int reduced_count(const struct ah_partition *partition, const struct ah_switches *switches)
@@ -231,7 +243,8 @@ static int64_t dedicated_bytes(const struct sizes *sizes, enum ah_class class)
 {
     bool host = sizes->on_host[class];
     bool apart = (host || sizes->copies) && sizes->ends == 0;
-    return (host ? 0 : sizes->device_states[class]) + (apart ? sizes->buffer[class] : 0);
+    int64_t frozen = sizes->ends > 0 ? sizes->frozen[class] : 0; /* else in that place */
+    return (host ? 0 : sizes->device_states[class] + frozen) + (apart ? sizes->buffer[class] : 0);
 }
 
 /* Device bytes that belong to no block: the same under every (c, p, o) with embedding and head where they are. */
@@ -291,10 +304,11 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     struct sizes sizes;
     measure(&sizes, partition, switches, workspace_bytes);
     int parts = shard_count(switches) + reduced_count(partition, switches);
+    int frozen = shard_count(switches) + homes_count(switches);
     int on_device = switches->layers - switches->offload_optimizer;
     *device = (switches->buffers + switches->unsharded) * sizes.buffer[AH_CLASS_BLOCK] +
-              parts * sizes.host_grad[AH_CLASS_BLOCK] + switches->layers * sizes.block_grad +
-              sizes.device_states[AH_CLASS_BLOCK] * on_device +
+              parts * sizes.host_grad[AH_CLASS_BLOCK] + frozen * sizes.frozen[AH_CLASS_BLOCK] +
+              switches->layers * sizes.block_grad + sizes.device_states[AH_CLASS_BLOCK] * on_device +
               inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
     *host = sizes.states[AH_CLASS_BLOCK] * ah__host_sets(switches) +
@@ -327,7 +341,7 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     enum ah_class class = ah__class_of(group, switches->layers);
     struct ah_layout_group *g = &layout->groups[group];
     *g = (struct ah_layout_group){
-        .host_grad_offset = -1, .param_offset = -1, .grad_offset = -1, .host_frozen_offset = -1};
+        .host_grad_offset = -1, .param_offset = -1, .grad_offset = -1, .host_frozen_offset = -1, .frozen_offset = -1};
     g->on_host = ah__on_host(switches, group);
     g->state_bytes = g->on_host ? sizes->state[class] : sizes->device_state[class];
     g->moment_bytes = sizes->moment[class];
@@ -345,6 +359,8 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
         g->param_offset = layout->groups[0].param_offset;
     else if (apart)
         g->param_offset = place(&layout->device_bytes, shares ? sizes->ends : sizes->buffer[class]);
+    if (!g->on_host && ah__world_size(switches) > 1 && (shares || !apart))
+        g->frozen_offset = place(&layout->device_bytes, sizes->frozen[class]);
 }
 
 /* Where a block has what it keeps, and its input; on the host too where they leave. */
@@ -461,9 +477,10 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     measure(&sizes, partition, switches, workspace_bytes);
     note_sizes(layout, switches, &sizes);
     layout->buffers_offset = place(&layout->device_bytes, switches->buffers * layout->buffer_bytes);
-    layout->shard_bytes = sizes.host_grad[AH_CLASS_BLOCK];
+    layout->reduced_bytes = sizes.host_grad[AH_CLASS_BLOCK];
+    layout->shard_bytes = layout->reduced_bytes + sizes.frozen[AH_CLASS_BLOCK];
     layout->shards_offset = place(&layout->device_bytes, shard_count(switches) * layout->shard_bytes);
-    layout->reduced_offset = place(&layout->device_bytes, reduced_count(partition, switches) * layout->shard_bytes);
+    layout->reduced_offset = place(&layout->device_bytes, reduced_count(partition, switches) * layout->reduced_bytes);
     layout->stages_offset = place(&layout->device_bytes, sizes.stages);
     for (int group = 0; group < switches->layers + 2; group++)
         place_group(layout, group, switches, &sizes);

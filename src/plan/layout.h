@@ -29,6 +29,8 @@ struct ah_layout_group {
     int64_t state_offset;              /* in device memory, or in host memory when on_host: all; -1: in a set */
     int64_t state_bytes, moment_bytes; /* of p; of m or v: rounded up. ah__state_at says where each lies */
     int64_t host_frozen_offset;        /* on_host: what is fetched behind the trained elements; else -1 */
+    int64_t frozen_offset;             /* several ranks: this rank's part of what is frozen, on the device; -1: on_host,
+                                        * or it lies where the parameters have a place of their own */
     int64_t host_grad_offset;          /* on_host: where the gradient lands; else -1 */
     /* Unsharded blocks; embedding and head on the host or of several ranks: their dedicated device parameters; else -1.
      * Where the plan says so (share_embedding_head) the same bytes for embedding and head. */
@@ -49,9 +51,10 @@ struct ah_layout {
         stage_bytes; /* where states are staged: AH_STAGING_BUFFERS, each a chunk's states and gradient */
     int64_t stage_state_bytes, stage_moment_bytes, stage_rest_bytes; /* of p; of m or v; of the rest: each follows the
                                                                       * other, the gradient the rest */
-    int64_t shards_offset, shard_bytes; /* several ranks: parts of blocks that stay, see layout.c; else nothing */
-    int64_t reduced_offset; /* several ranks, where updates wait for the norm: for each block optimized on the device
-                             * shard_bytes, this rank's part of its summed gradient */
+    int64_t shards_offset, shard_bytes;    /* several ranks: parts of blocks that stay, see layout.c; else nothing. Of
+                                         * trained elements, then, reduced_bytes behind, of frozen ones */
+    int64_t reduced_offset, reduced_bytes; /* several ranks, where updates wait for the norm: of each block optimized on
+                                            * the device, this rank's part of its summed gradient */
     int64_t inputs_offset,
         input_bytes; /* boundary activations: inputs of the blocks that do not pass the stages, and of the head */
     int64_t activation_stages_offset,

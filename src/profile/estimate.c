@@ -203,6 +203,9 @@ static void set_group(struct estimate *estimate, int class)
     double others = (estimate->world_size - 1) / estimate->world_size;
     double ns = others * bytes / figure(estimate, AH_FIGURE_BUS) * 1e9 + figure(estimate, AH_FIGURE_COLLECTIVE);
     set(estimate, AH_ITEM_GATHER, class, ns);
+    if (partition->frozen)
+        ns = others * shard * estimate->world_size * estimate->dtype_bytes / figure(estimate, AH_FIGURE_BUS) * 1e9 +
+             figure(estimate, AH_FIGURE_COLLECTIVE);
     set(estimate, AH_ITEM_REDUCE, class, ns);
 }
 

@@ -99,7 +99,9 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     place->exchange = place->class == AH_CLASS_BLOCK && ranks > 1 ? carve(device, grad_bytes) : NULL;
     place->host_grad = carve(host, grad_bytes);
     place->host_grad_buffer = carve(host, grad_bytes);
-    place->host_frozen = carve(host, (place->count - place->trained) * element);
+    int64_t frozen = place->count - place->trained;
+    place->host_frozen = carve(host, frozen * element);
+    place->frozen = ranks > 1 ? carve(device, ah__part_count(frozen, ranks) * element) : NULL;
     place->saved_step = aligned(device, code->saved_bytes);
     place->saved = carve(device, workload->micro_batches * place->saved_step);
     place->output = index + 1 < workload->places ? carve(device, workload->micro_batches * workload->input_step) : NULL;
@@ -357,6 +359,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .host_param = place->host_grad,
         .host_grad = place->host_grad_buffer,
         .host_frozen = place->host_frozen,
+        .frozen = place->frozen,
         .stage_grad = place->grad,
     };
     for (int i = 0; i < AH_STATE_COUNT; i++) {

@@ -31,6 +31,7 @@ struct ah_workload_place {
     char *host_grad;        /* host update; fetched, too, since no update writes it */
     char *host_grad_buffer; /* where a gradient arrives */
     char *host_frozen;      /* and what never changes */
+    char *frozen;           /* several ranks: a rank's part of that, on the device */
 };
 
 struct ah_workload {

@@ -160,7 +160,16 @@ static char *reduced_of(const struct ah_run *run, int group)
     bool waits = run->comm->world_size > 1 && run->partition->step.clips;
     if (!waits || !ah__is_block(switches, group) || ah__on_host(switches, group))
         return NULL;
-    return run->device + run->layout->reduced_offset + (group - 1) * run->layout->shard_bytes;
+    return run->device + run->layout->reduced_offset + (group - 1) * run->layout->reduced_bytes;
+}
+
+/* Where this rank's part of what is frozen waits for a CAST: behind what is trained, or where it stays. */
+static char *frozen_of(const struct ah_run *run, int group, char *shard)
+{
+    int64_t own = run->layout->groups[group].frozen_offset;
+    if (shard)
+        return shard + run->layout->reduced_bytes;
+    return own >= 0 ? run->device + own : NULL;
 }
 
 static void place_group(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item)
@@ -169,6 +178,7 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     const struct ah_layout_group *place = &run->layout->groups[g];
     at->param = params(run, g, item->param_buffer);
     at->shard = shard_of(run, g);
+    at->frozen = frozen_of(run, g, at->shard);
     at->grad = gradient(run, g, item->grad_buffer);
     at->reduced = reduced_of(run, g);
     bool apart = ah__is_block(&run->plan.switches, g) && run->layout->accumulator_offset >= 0;

@@ -96,8 +96,10 @@ static int move_piece(struct ah_run *run, const struct place *at, bool on_host, 
 static int64_t param_range(int64_t *first, const struct ah_run *run, int param, int rank, int64_t from, int64_t count)
 {
     const struct ah_param *p = &run->partition->params[param];
-    int64_t part, of_part = ah__part_range(&part, run->partition->groups[p->group].count, rank, run->comm->world_size);
-    int64_t begin = part - p->offset, end = begin + of_part;
+    const struct ah_group *group = &run->partition->groups[p->group];
+    int64_t part, all = p->frozen ? ah__frozen_count(group) : group->trained;
+    int64_t of_part = ah__part_range(&part, all, rank, run->comm->world_size);
+    int64_t begin = (p->frozen ? group->trained : 0) + part - p->offset, end = begin + of_part;
     begin = begin > from ? begin : from;
     end = end < from + count ? end : from + count;
     *first = begin;
@@ -110,18 +112,29 @@ static int64_t staging_elements(const struct ah_run *run)
     return run->layout->host_staging_bytes / (int64_t)sizeof(float) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
 }
 
+/* Where a frozen parameter lies from its element `first` on: in this rank's part, or where all parameters have a place
+ * or, one rank, are used as they are. */
+static char *frozen_at(const struct ah_run *run, int param, int64_t first, int64_t element)
+{
+    const struct ah_param *p = &run->partition->params[param];
+    const struct ah_group *group = &run->partition->groups[p->group];
+    const struct ah_layout_group *g = &run->layout->groups[p->group];
+    int64_t part;
+    if (!g->on_host && g->frozen_offset < 0)
+        return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset) + (p->offset + first) * element;
+    ah__part_range(&part, ah__frozen_count(group), run->comm->rank, run->comm->world_size);
+    char *own = g->on_host ? run->host + g->host_frozen_offset : run->device + g->frozen_offset;
+    return own + (p->offset - group->trained + first - part) * element;
+}
+
 /* Where a parameter's state lies from its element `first` on. */
 static struct place place_of(const struct ah_run *run, int param, int64_t first, const struct moved *how)
 {
     const struct ah_param *p = &run->partition->params[param];
     const struct ah_layout_group *g = &run->layout->groups[p->group];
-    int64_t part, element = ah__dtype_bytes(how->dtype), trained = run->partition->groups[p->group].trained;
-    if (p->frozen && g->on_host)
-        return (struct place){run->host + g->host_frozen_offset + (p->offset - trained + first) * element, NULL};
+    int64_t part;
     if (p->frozen)
-        return (struct place){run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset) +
-                                  (p->offset + first) * element,
-                              NULL};
+        return (struct place){frozen_at(run, param, first, ah__dtype_bytes(how->dtype)), NULL};
     ah__run_part(&part, run, p->group);
     char *states = ah__run_states(run, p->group);
     int64_t offset = ah__state_bytes(how->dtype, p->offset + first - part);

@@ -42,10 +42,11 @@ static void states_take(struct rank_run *self, struct ah_run *run)
     }
     int64_t elements = ah__partition_params(partition);
     self->state_count = AH_RUN_STATES * elements;
-    assert_ok(ah__new(&self->states, (size_t)self->state_count, sizeof *self->states));
+    assert_ok(
+        ah__new(&self->states, (size_t)self->state_count, sizeof *self->states)); /* frozen ones have no moments */
     float *at = self->states;
     for (int p = 0; p < partition->param_count; p++)
-        for (int which = 0; which < AH_RUN_STATES; which++) {
+        for (int which = 0; which < (partition->params[p].frozen ? 1 : AH_RUN_STATES); which++) {
             assert_ok(ah__run_store(run, p, (enum ah_run_state)which, at));
             at += ah__shape_count(&partition->params[p].shape);
         }
@@ -90,7 +91,8 @@ void joint_partition(struct rank_run *self)
     self->tiny = (struct tiny){.clip = joint->clip};
     assert_ok(ah_model_load(&self->tiny.model, config_path));
     assert_ok(ah_model_record(&self->tiny.graph, self->tiny.model,
-                              &(struct ah_record_options){.batch = joint->batch, .seq = 17, .compute = joint->dtype}));
+                              &(struct ah_record_options){
+                                  .batch = joint->batch, .seq = 17, .compute = joint->dtype, .tuning = joint->tuning}));
     assert_ok(ah_partition_new(&self->tiny.partition, self->tiny.graph, &step));
 }
 

@@ -9,6 +9,7 @@
 struct joint {
     const char *config;
     enum ah_dtype dtype, master, moments;
+    struct ah_tuning tuning;
     int world_size, micro_batches; /* of each rank */
     int64_t batch;                 /* sequences of a micro-batch */
     double clip;

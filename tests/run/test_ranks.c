@@ -73,6 +73,45 @@ static void ranks_with_coded_moments_equal_resident(void **state)
                      "autohete", one_in(4));
 }
 
+static const struct ah_tuning lora = {.lora_rank = 4, .lora_alpha = 6};
+static const struct ah_tuning frozen_ends = {.freeze = "*.wte.*, transformer.wpe.*"};
+static const struct ah_tuning frozen_parts = {.freeze = "*.mlp.*,*ln_1.weight,*.attn.c_attn.bias,*wte*"};
+static const struct ah_tuning frozen_blocks = {.freeze = "transformer.h.*"};
+
+/* Each rank has a part of what is trained and one of what is frozen, and both are gathered. */
+static void ranks_with_adapters_equal_resident(void **state)
+{
+    (void)state;
+    struct joint joint = {
+        .config = tiny_tied, .tuning = lora, .world_size = 2, .micro_batches = 1, .batch = 2, .clip = 0.5 * CLIP};
+    joint_every_plan(joint, "autohete", one_in(2));
+    joint.config = tiny_untied;
+    joint.world_size = 3;
+    joint.batch = 1;
+    joint.dtype = AH_BF16;
+    joint_every_plan(joint, "autohete", one_in(2));
+    joint.moments = AH_U8;
+    joint.clip = 0;
+    joint_every_plan(joint, "autohete-fifo", one_in(4));
+}
+
+static void ranks_with_frozen_parameters_equal_resident(void **state)
+{
+    (void)state;
+    const struct ah_tuning *tunings[] = {&frozen_ends, &frozen_parts, &frozen_blocks};
+    for (size_t i = 0; i < AH_LENGTH(tunings); i++)
+        for (int half = 0; half < 2; half++)
+            joint_every_plan((struct joint){.config = i + (size_t)half == 1 ? tiny_tied : tiny_untied,
+                                            .dtype = half ? AH_BF16 : AH_F32,
+                                            .master = half && i == 1 ? AH_BF16 : AH_F32,
+                                            .tuning = *tunings[i],
+                                            .world_size = half ? 2 : 3,
+                                            .micro_batches = 1 + half,
+                                            .batch = 1,
+                                            .clip = half ? CLIP : 0},
+                             "autohete", one_in(4));
+}
+
 static void published_systems_equal_resident(void **state)
 {
     (void)state;
@@ -109,9 +148,10 @@ static void published_systems_equal_resident(void **state)
 }
 
 /* The same sequences on one rank: losses, norms and states to rounding. */
-static void ranks_equal_one(int ranks, double clip)
+static void ranks_equal_one(int ranks, double clip, struct ah_tuning tuning)
 {
     struct joint one = {.config = tiny_tied,
+                        .tuning = tuning,
                         .world_size = 1,
                         .micro_batches = 1,
                         .batch = 4,
@@ -147,8 +187,10 @@ static void ranks_equal_one(int ranks, double clip)
 static void what_one_rank_gives(void **state)
 {
     (void)state;
-    ranks_equal_one(2, CLIP);
-    ranks_equal_one(4, 0);
+    ranks_equal_one(2, CLIP, (struct ah_tuning){0});
+    ranks_equal_one(4, 0, (struct ah_tuning){0});
+    ranks_equal_one(4, 0.5 * CLIP, lora);
+    ranks_equal_one(2, 0, frozen_parts);
 }
 
 /* ---- stopping ---------------------------------------------------------------------------------------------------- */
@@ -247,5 +289,7 @@ AH_TEST_SUITE("run/ranks", cmocka_unit_test(two_ranks_equal_resident), cmocka_un
               cmocka_unit_test(four_ranks_in_bf16_equal_resident),
               cmocka_unit_test(ranks_with_coded_moments_equal_resident),
               cmocka_unit_test(ranks_of_an_untied_model_equal_resident),
+              cmocka_unit_test(ranks_with_adapters_equal_resident),
+              cmocka_unit_test(ranks_with_frozen_parameters_equal_resident),
               cmocka_unit_test(published_systems_equal_resident), cmocka_unit_test(what_one_rank_gives),
               cmocka_unit_test(all_stop_after_the_same_step), cmocka_unit_test(another_number_of_ranks_is_refused))

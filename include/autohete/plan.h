@@ -126,8 +126,8 @@ struct ah_switches {
     /* staged: staged device update: of those o blocks so many, evenly spaced, are updated on the device; their
      * states visit it chunk by chunk */
     int staged;
-    /* unsharded: unsharded blocks: the last so many blocks optimized on the device keep their parameters there in
-     * the compute dtype (gathered from all ranks); the others cast and gather them twice a step */
+    /* unsharded: unsharded blocks (several ranks): the last so many blocks optimized on the device keep all their
+     * parameters there, gathered once a step; the others gather them twice */
     int unsharded;
     /* a: activation offload: number of evenly spaced blocks whose saved activations are offloaded to the host */
     int offload_activations;

@@ -161,7 +161,8 @@ static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char
         piece = count - done < most ? count - done : most;
         AH_TRY(move_piece(run, &at, g->on_host, values + ah__state_bytes(how->as, done), piece, how));
         at.state += ah__state_bytes(how->dtype, piece);
-        at.rest += at.rest ? ah__state_bytes(how->dtype, piece) : 0;
+        if (at.rest)
+            at.rest += ah__state_bytes(how->dtype, piece);
     }
     return AH_OK;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "dev/planes.h"
 #include "io/adapter_config.h"
 #include "io/folder.h"
 #include "io/model_files.h"
@@ -55,16 +56,25 @@ static void split(void *to, const void *state, const struct ah_entry *entry, int
     }
 }
 
+/* What a training in BF16 computes with; of one in F32 the nearest, ties to even. */
+static void narrow(uint16_t *to, const uint32_t *from, int64_t count, enum ah_dtype compute)
+{
+    for (int64_t i = 0; i < count && compute == AH_BF16; i++)
+        to[i] = ah__plane_upper(ah__plane_bits(from[i]));
+    if (compute != AH_BF16)
+        ah__bf16_narrow(to, (const float *)(const void *)from, count);
+}
+
 /* What the file has of a state that is kept in `dtype`: as it is, or made in `room`. */
 static const void *entry_values(void *room, const void *state, enum ah_dtype dtype, const struct ah_entry *entry,
-                                int64_t count)
+                                int64_t count, enum ah_dtype compute)
 {
     if (dtype == AH_U8)
         split(room, state, entry, count);
     else if (dtype == entry->dtype)
         return state;
     else if (dtype == AH_F32)
-        ah__bf16_narrow(room, state, count);
+        narrow(room, state, count, compute);
     else
         ah__bf16_widen(room, state, count);
     return room;
@@ -80,7 +90,7 @@ static int append_all(struct ah_safetensors_writer *writer, const struct ah_entr
         enum ah_dtype dtype = ah__kept_dtype(partition, entry->param, (int)entry->which);
         const void *state;
         AH_TRY(states->get(&state, entry->param, entry->which, buffer, states->context));
-        state = entry_values(buffer + ah__partition_largest(partition), state, dtype, entry, count);
+        state = entry_values(buffer + ah__partition_largest(partition), state, dtype, entry, count, partition->compute);
         AH_TRY(check_finite(state, entry->dtype, ah__shape_count(&shape), entry->name));
         AH_TRY(ah__safetensors_writer_append(writer, state,
                                              (size_t)(ah__shape_count(&shape) * ah__dtype_bytes(entry->dtype))));

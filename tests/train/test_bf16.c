@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "dev/cpu/gemm_bf16.h"
+#include "dev/planes.h"
 #include "io/safetensors.h"
-#include "op/bf16.h"
 #include "train/tiny.h"
 
 static const double CLIP = 1.4; /* between the steps' gradient norms, so that some are clipped and some are not */
@@ -165,11 +165,11 @@ static void saves_rounded_or_whole(void **state)
         assert_true(r->dtype == AH_BF16 && w->dtype == AH_F32 && master && master->bytes == w->bytes);
         assert_memory_equal(master->data, w->data, w->bytes);
         for (size_t j = 0; j < w->bytes / 4; j++) {
-            float value;
+            uint32_t bits;
             uint16_t narrow;
-            memcpy(&value, w->data + 4 * j, sizeof value);
+            memcpy(&bits, w->data + 4 * j, sizeof bits);
             memcpy(&narrow, r->data + 2 * j, sizeof narrow);
-            assert_int_equal(narrow, ah__bf16_of(value));
+            assert_int_equal(narrow, ah__plane_upper(bits));
         }
     }
     ah__safetensors_close(rounded);

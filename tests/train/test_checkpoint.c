@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "bind/bind.h"
 #include "io/safetensors.h"
 #include "sched/sched.h"
 #include "test.h"
@@ -25,7 +26,7 @@ struct fixture {
 };
 
 /* A plan with `offload` blocks' states, and the embedding's, on the host. */
-static void fixture_init(struct fixture *f, int offload)
+static void fixture_init_in(struct fixture *f, int offload, enum ah_dtype compute)
 {
     struct ah_dev_options options = {.threads = 1};
     char path[PATH_SIZE];
@@ -36,7 +37,7 @@ static void fixture_init(struct fixture *f, int offload)
     assert_ok(ah__file_write(path, text, strlen(text)));
     assert_ok(ah_model_load(&f->model, path));
     assert_ok(
-        ah_model_record(&f->graph, f->model, &(struct ah_record_options){.batch = 1, .seq = 4, .compute = AH_F32}));
+        ah_model_record(&f->graph, f->model, &(struct ah_record_options){.batch = 1, .seq = 4, .compute = compute}));
     assert_ok(ah_partition_new(&f->partition, f->graph, NULL));
     assert_ok(ah_dev_open(&f->dev, "cpu", &options));
     struct ah_plan plan = {.switches = {.layers = LAYERS,
@@ -45,8 +46,14 @@ static void fixture_init(struct fixture *f, int offload)
                                         .buffers = 3,
                                         .prefetch_distance = 1},
                            .policy = "autohete"};
+    assert_ok(ah__workspace_bytes(&plan.workspace_bytes, f->partition, f->dev));
     assert_ok(ah__run_new(&f->run, f->partition, &plan, f->dev, 0));
     f->buffer = calloc(2 * (size_t)ah__partition_largest(f->partition), sizeof *f->buffer);
+}
+
+static void fixture_init(struct fixture *f, int offload)
+{
+    fixture_init_in(f, offload, AH_F32);
 }
 
 static void fixture_fini(struct fixture *f)
@@ -329,7 +336,40 @@ static void the_first_format_is_read(void **state)
     cJSON_Delete(json.node);
 }
 
-AH_TEST_SUITE("train/checkpoint", cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(names_are_hugging_faces),
+/* The model's file of a training in bf16 has what that computes with, whose ties go away from zero; masters
+ * are whole. */
+static void ties_are_saved_as_they_are_used(void **state)
+{
+    (void)state;
+    static const uint32_t ties[] = {0x3f808000, 0xbf808000, 0x3f818000};
+    static const uint16_t used[] = {0x3f81, 0xbf81, 0x3f82};
+    struct fixture f;
+    struct ah_safetensors *file;
+    char data[] = "/some/data", dir[PATH_SIZE], path[PATH_SIZE + 40];
+    struct ah_checkpoint in = state_of(7, data);
+    in.settings.dtype = in.settings.save_dtype = AH_BF16;
+    snprintf(dir, sizeof dir, "%s/ties", ah_test_folder());
+    fixture_init_in(&f, 1, AH_BF16);
+    fill(&f);
+    memcpy(f.buffer, ties, sizeof ties);
+    assert_ok(ah__run_load(f.run, 0, AH_RUN_PARAM, f.buffer));
+    assert_ok(save(dir, &in, &f));
+    const char *name = f.partition->params[0].name;
+    char master[PATH_SIZE];
+    snprintf(master, sizeof master, "%s.master", name);
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    assert_ok(ah__safetensors_open(&file, path));
+    assert_memory_equal(ah__safetensors_find(file, name)->data, used, sizeof used);
+    ah__safetensors_close(file);
+    snprintf(path, sizeof path, "%s/step-00000007/optimizer.safetensors", dir);
+    assert_ok(ah__safetensors_open(&file, path));
+    assert_memory_equal(ah__safetensors_find(file, master)->data, ties, sizeof ties);
+    ah__safetensors_close(file);
+    fixture_fini(&f);
+}
+
+AH_TEST_SUITE("train/checkpoint", cmocka_unit_test(what_goes_in_comes_out),
+              cmocka_unit_test(ties_are_saved_as_they_are_used), cmocka_unit_test(names_are_hugging_faces),
               cmocka_unit_test(infinity_is_not_saved), cmocka_unit_test(wrong_state),
               cmocka_unit_test(a_damaged_one_gives_way_to_the_one_before),
               cmocka_unit_test(an_incomplete_one_is_refused), cmocka_unit_test(the_first_format_is_read),

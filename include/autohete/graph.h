@@ -203,6 +203,9 @@ struct ah_tuning {
     double lora_alpha;        /* scale is alpha / rank; 0: alpha is rank */
     bool lora_rslora;         /* scale is alpha / sqrt(rank) */
     const char *lora_targets; /* the last parts of linear layers' names with commas between them; null: AH_LORA_ALL */
+    /* What frozen matrices of blocks are kept in beside adapters, and widened from whenever a block computes: "int8"
+     * (8.5 bits an element) or "nf4" (4.5). Null: what is computed in. Inference takes no notice of it. */
+    const char *frozen;
 };
 /* All linear layers of the blocks. */
 #define AH_LORA_ALL "all-linear"

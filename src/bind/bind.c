@@ -64,7 +64,7 @@ static void bases_fill(char *base[AH_SPACE_COUNT], const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
     char *targets = at->tokens + at->tokens_bytes / 2;
-    base[AH_SPACE_PARAM] = at->param;
+    base[AH_SPACE_PARAM] = ah__is_widened(group_of(bind)) ? at->widened : at->param;
     base[AH_SPACE_GRAD] = at->sum;
     base[AH_SPACE_SHARED] = at->shared_param;
     base[AH_SPACE_SHARED_GRAD] = at->shared_sum;
@@ -371,8 +371,31 @@ static void input(const struct bind *bind)
     copy_add(bind, bind->at->tokens, bind->at->host_tokens, bind->at->tokens_bytes);
 }
 
+/* Codes become what programs read, once for all micro-batches; what is beside them is copied along. */
+static void widen_add(const struct bind *bind)
+{
+    const struct ah_group *group = group_of(bind);
+    const struct ah_partition *partition = bind->binding->partition;
+    int64_t element = element_bytes(bind), rest = group->placed - group->trained - group->coded;
+    const char *from = bind->at->param;
+    char *to = bind->at->widened;
+    if (!ah__is_widened(group))
+        return;
+    if (group->trained > 0)
+        copy_add(bind, to, from, group->trained * element);
+    struct ah_task *task = task_add(bind, AH_TASK_EXPAND);
+    task->as.expand.to = to + group->trained * element;
+    task->as.expand.from = from + group->trained * element;
+    task->as.expand.to_dtype = partition->compute;
+    task->as.expand.codes = partition->codes;
+    task->as.expand.count = group->coded;
+    if (rest > 0)
+        copy_add(bind, to + (group->placed - rest) * element, from + (group->count - rest) * element, rest * element);
+}
+
 static void forward(const struct bind *bind)
 {
+    widen_add(bind);
     bool drop = bind->item->recompute;
     if (bind->binding->infer && bind->binding->class == AH_CLASS_HEAD)
         program_add(bind, prepared_of(bind, AH_PROGRAM_INFER), NULL, 0, 1);
@@ -387,6 +410,7 @@ static void backward(const struct bind *bind)
     const struct ah_prepared *before = bind->item->recompute   ? prepared_of(bind, AH_PROGRAM_RECOMPUTE)
                                        : bind->item->selective ? prepared_of(bind, AH_PROGRAM_RECOMPUTE_SELECTIVE)
                                                                : NULL;
+    widen_add(bind);
     programs_add(bind, before, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     if (bind->binding->partition->compute != AH_F32) /* complete: rounded once */
         narrow_add(bind, bind->at->grad, bind->at->sum);

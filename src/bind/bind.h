@@ -44,6 +44,7 @@ struct ah_addresses {
     /* On the device: parameters of its group and of the group it shares, in the compute dtype; where programs sum
      * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place. */
     char *param, *shared_param, *sum, *shared_sum, *grad;
+    char *widened; /* where programs find parameters that are kept in codes; of groups without codes unused */
     char *shard;   /* several ranks: this rank's part of the parameters, where it waits for a CAST; null: in `param` */
     char *frozen;  /* several ranks: this rank's part of what is frozen, where it waits for a CAST; null: in `param` */
     char *reduced; /* several ranks: this rank's part of the summed gradient, where it waits for its update on the

@@ -7,6 +7,7 @@
 
 #include "comm/comm.h"
 #include "dev/code8.h"
+#include "op/codes.h"
 #include "op/program.h"
 
 extern const char *const ah__lane_names[AH_LANE_COUNT];
@@ -69,6 +70,7 @@ enum ah_task_type {
     AH_TASK_PROGRAM,
     AH_TASK_COPY,
     AH_TASK_CAST,
+    AH_TASK_EXPAND,
     AH_TASK_ADAM,
     AH_TASK_SQNORM,
     AH_TASK_CLIP,
@@ -102,6 +104,13 @@ struct ah_task {
             const struct ah_range *zeros;       /* elements of `to` that become zero instead; must outlive the work */
             int zero_count;
         } cast;
+        struct {
+            void *to;         /* dtype `to_dtype`, AH_F32 or AH_BF16; apart from `from` */
+            const void *from; /* blocks of op/codes.h, 16-byte aligned */
+            enum ah_dtype to_dtype;
+            enum ah_codes codes;
+            int64_t count; /* elements, whole blocks */
+        } expand;
         struct {
             void *p, *to_p;                    /* dtype `dtype`; to_...: where the new ones go, null: in place */
             void *m, *v, *to_m, *to_v;         /* dtype `moment_dtype`; of AH_U8 whole groups, in `decayed` too */

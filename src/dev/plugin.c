@@ -55,6 +55,7 @@ static const struct ah_plugin_host host = {
     .host_adam = ah__host_adam,
     .host_sqnorm = ah__host_sqnorm,
     .host_cast = ah__host_cast,
+    .host_expand = ah__host_expand,
     .comm = ah__comm,
 };
 

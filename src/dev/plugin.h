@@ -13,7 +13,7 @@
 #include "dev/host/pages.h"
 #include "dev/host/pool.h"
 
-enum { AH_PLUGIN_ABI = 6 }; /* raised with every change of what crosses the seam */
+enum { AH_PLUGIN_ABI = 7 }; /* raised with every change of what crosses the seam */
 
 /* What a change of the headers would change without anybody raising the ABI. */
 #define AH_PLUGIN_LAYOUT                                                                                               \
@@ -59,6 +59,7 @@ struct ah_plugin_host {
     int (*host_adam)(struct ah_pool *pool, const struct ah_task *task);
     int (*host_sqnorm)(struct ah_pool *pool, const struct ah_task *task);
     int (*host_cast)(struct ah_pool *pool, const struct ah_task *task);
+    int (*host_expand)(struct ah_pool *pool, const struct ah_task *task);
     /* comm/comm.h: of this program's ranks; not to be closed. */
     struct ah_comm *(*comm)(void);
 };

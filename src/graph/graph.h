@@ -7,6 +7,7 @@
 #define AH_GRAPH_GRAPH_H
 
 #include "base/alloc.h"
+#include "op/codes.h"
 #include "op/op.h"
 
 /* A scale is never recorded: partitions of micro-batches give their loss one. */
@@ -81,6 +82,7 @@ struct ah_graph {
     struct ah_graph_names freeze, lora_targets; /* no targets: all linear layers */
     int lora_rank;                              /* 0: no adapters */
     float lora_scale;
+    enum ah_codes codes;     /* of frozen matrices of blocks */
     const char *first_param; /* the model's first, as an example of a name */
     char **linears;          /* the last parts of linear layers' names */
     struct ah_adapter *adapters;

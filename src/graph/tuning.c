@@ -78,12 +78,27 @@ static int check(const struct ah_tuning *tuning)
         return ah__fail(AH_EINPUT, "lora_alpha: found %g, expected a number above 0", tuning->lora_alpha);
     if (!tuning->lora_rank && (tuning->lora_targets || tuning->lora_alpha != 0 || tuning->lora_rslora))
         return ah__fail(AH_EINPUT, "lora_rank: found nothing, expected it beside other settings of adapters");
+    if (!tuning->lora_rank && tuning->frozen)
+        return ah__fail(AH_EINPUT, "frozen: found '%.40s' without adapters, expected lora_rank beside it",
+                        tuning->frozen);
+    return AH_OK;
+}
+
+static int codes_take(enum ah_codes *out, const char *word)
+{
+    *out = AH_CODES_NONE;
+    if (!word)
+        return AH_OK;
+    if (strcmp(word, "int8") != 0 && strcmp(word, "nf4") != 0)
+        return ah__fail(AH_EINPUT, "frozen: found '%.40s', expected int8 or nf4", word);
+    *out = strcmp(word, "nf4") == 0 ? AH_CODES_NF4 : AH_CODES_INT8;
     return AH_OK;
 }
 
 int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning)
 {
     AH_TRY(check(tuning));
+    AH_TRY(codes_take(&graph->codes, tuning->frozen));
     if (tuning->freeze)
         AH_TRY(names_take(&graph->freeze, graph, tuning->freeze));
     graph->lora_rank = tuning->lora_rank;

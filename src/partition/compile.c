@@ -173,7 +173,7 @@ static void place_params(struct compiling *c)
     for (size_t i = 0; i < section->param_count; i++) {
         const struct ah_param *param = &c->partition->params[c->param_of[section->recorded[i]]];
         place(c, section->params[i].value, param->group == c->number ? AH_SPACE_PARAM : AH_SPACE_SHARED,
-              (param->offset + section->graph->values[section->params[i].value].first) * element);
+              (param->place + section->graph->values[section->params[i].value].first) * element);
     }
     for (size_t i = 0; i < section->grad_count; i++) {
         int index = section->grads[i].param, read = section->params[index].value;

@@ -6,14 +6,20 @@
 /* ---- parameters and groups -------------------------------------------------------------------------------------- */
 
 /* What lies where in a group, in this order. */
-enum place { TRAINED_MATRICES, TRAINED_VECTORS, FROZEN };
+enum place { TRAINED_MATRICES, TRAINED_VECTORS, CODED, FROZEN };
 
 /* Where nothing is learned, nothing is frozen. */
-static enum place place_of(const struct ah_cut *cut, const struct ah_value *value)
+static enum place place_of(const struct ah_cut *cut, const struct ah_value *value, int number)
 {
+    bool matrix = value->meta.shape.rank >= 2, block = number >= 1 && number <= cut->layers;
     if (value->frozen && !cut->infers)
-        return FROZEN;
-    return value->meta.shape.rank >= 2 ? TRAINED_MATRICES : TRAINED_VECTORS;
+        return matrix && block && cut->graph->codes != AH_CODES_NONE ? CODED : FROZEN;
+    return matrix ? TRAINED_MATRICES : TRAINED_VECTORS;
+}
+
+static int64_t aligned(int64_t elements)
+{
+    return (elements + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
 }
 
 /* Matrices first: weight decay then takes one range. Within each place, the order of recording. */
@@ -21,11 +27,14 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
                           int64_t offset, enum place place)
 {
     const struct ah_graph *graph = cut->graph;
+    int64_t placed = partition->groups[number].placed;
     for (size_t v = 0; v < graph->value_count; v++) {
         const struct ah_value *value = &graph->values[v];
-        if (cut->owner[v] != number || place_of(cut, value) != place)
+        if (cut->owner[v] != number || place_of(cut, value, number) != place)
             continue;
         param_of[v] = partition->param_count;
+        int64_t elements = ah__shape_count(&value->meta.shape);
+        int64_t kept = place == CODED ? ah__codes_kept(partition, elements) : elements;
         partition->params[partition->param_count++] = (struct ah_param){
             .name = value->name,
             .shape = value->meta.shape,
@@ -33,28 +42,35 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
             .init_std = value->init_std,
             .group = number,
             .offset = offset,
+            .kept = kept,
+            .place = place < CODED ? offset : placed,
             .adapter = value->adapter,
-            .frozen = place == FROZEN,
+            .coded = place == CODED,
+            .frozen = place >= CODED,
         };
-        int64_t elements = ah__shape_count(&value->meta.shape);
         partition->groups[number].elements += elements;
-        offset += (elements + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
+        offset += place == CODED ? kept : aligned(elements);
+        placed += aligned(elements);
     }
-    return offset;
+    partition->groups[number].placed = placed;
+    return aligned(offset);
 }
 
-/* Behind the parts of all ranks, so that both kinds are gathered apart. */
+/* Behind the parts of all ranks, so that both kinds are gathered apart; codes first. */
 static void fill_frozen(struct ah_partition *partition, const struct ah_cut *cut, struct ah_group *group, int number,
                         int *param_of)
 {
     int ranks = ah__step_ranks(partition);
     int64_t from = ranks * ah__part_count(group->trained, ranks);
-    group->count = fill_group(partition, cut, number, param_of, from, FROZEN);
+    group->placed = from;
+    int64_t codes = fill_group(partition, cut, number, param_of, from, CODED);
+    group->coded = group->placed - from;
+    group->count = fill_group(partition, cut, number, param_of, codes, FROZEN);
     if (group->count > from) {
         group->trained = from;
         partition->frozen = true;
     } else {
-        group->count = group->trained;
+        group->count = group->placed = group->trained;
     }
 }
 
@@ -65,7 +81,7 @@ static int fill_gaps(struct ah_partition *partition, struct ah_group *group)
     group->gaps = gaps;
     for (int i = 0; i < group->param_count; i++) {
         const struct ah_param *param = &partition->params[group->first_param + i];
-        int64_t end = param->offset + ah__shape_count(&param->shape);
+        int64_t end = param->offset + param->kept;
         int64_t next = i + 1 < group->param_count ? param[1].offset : group->count;
         if (end < next)
             gaps[group->gap_count++] = (struct ah_range){end, next};
@@ -155,6 +171,8 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
         const struct ah_param *param = &partition->params[i];
         if (param->frozen)
             hash = ah__hash_text("frozen", hash);
+        if (param->coded)
+            hash = ah__hash_int((uint64_t)partition->codes, hash);
         const int64_t place[] = {param->group, param->offset};
         hash = hash_ints(place, AH_LENGTH(place), hash_shape(&param->shape, ah__hash_text(param->name, hash)));
     }
@@ -225,6 +243,7 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
     const struct ah_node *loss = &graph->nodes[graph->values[graph->loss].producer];
     const struct ah_meta loss_in[] = {graph->values[loss->in[0]].meta, graph->values[loss->in[1]].meta};
     partition->compute = graph->compute;
+    partition->codes = cut->infers ? AH_CODES_NONE : graph->codes;
     partition->packed = graph->positions >= 0;
     partition->layers = cut->layers;
     partition->batch = tokens->dim[0];

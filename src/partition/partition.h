@@ -17,8 +17,11 @@ struct ah_param {
     float init_std;
     int group;
     int64_t offset; /* elements from the start of its group, a multiple of AH_PARAM_ALIGN; rank >= 2 first, the frozen
-                     * ones behind all others */
+                     * ones behind all others. Of what is kept in codes a multiple of 16 bytes */
+    int64_t kept;   /* elements that it takes there: as many as it has, or what its codes take of the compute dtype */
+    int64_t place;  /* where programs find it, counted as `offset`: the same, but where codes are widened first */
     bool adapter;   /* it is an adapter's, not the model's own */
+    bool coded;     /* it is frozen, and kept in codes (op/codes.h) */
     bool frozen;    /* training leaves it as it is: it has the compute dtype alone, no gradient and no moments */
 };
 
@@ -32,7 +35,9 @@ enum { AH_PARAM_ALIGN = AH_CODE8_GROUP };
 /* The model data of one partition: the unit of placement. */
 struct ah_group {
     int first_param, param_count; /* in ah_partition.params, in order of offset */
-    int64_t count;                /* elements, all parameters and the gaps behind them */
+    int64_t count;                /* elements, all parameters and the gaps behind them, as they are kept */
+    int64_t placed;               /* elements as programs find them: the same, but where codes are widened first */
+    int64_t coded;                /* of those, how many codes stand for: [trained, trained + coded) */
     int64_t trained;              /* elements [0, trained) have gradients and optimizer states; the others are frozen */
     int64_t decayed;              /* elements [0, decayed) belong to trained parameters of rank >= 2 */
     int64_t elements;             /* of parameters alone */
@@ -80,6 +85,7 @@ struct ah_partition {
     struct ah_step_options step;
     int layers;
     bool frozen;               /* some parameters are */
+    enum ah_codes codes;       /* what frozen matrices of blocks are kept in; of none where there are none */
     bool packed;               /* a step has positions: its sequences are several documents each */
     int64_t batch, seq, vocab; /* of one micro-batch: what programs work on; vocab: rows of the logits */
     struct ah_code code[AH_CLASS_COUNT];
@@ -190,6 +196,18 @@ static inline int64_t ah__part_range(int64_t *first, int64_t count, int rank, in
 static inline int64_t ah__frozen_count(const struct ah_group *group)
 {
     return group->count - group->trained;
+}
+
+/* Elements of the compute dtype that the codes of `count` elements take. */
+static inline int64_t ah__codes_kept(const struct ah_partition *partition, int64_t count)
+{
+    return ah__codes_bytes(partition->codes, count) / ah__dtype_bytes(partition->compute);
+}
+
+/* Whether programs read a group from elsewhere than where it is kept. */
+static inline bool ah__is_widened(const struct ah_group *group)
+{
+    return group->coded > 0;
 }
 
 /* Elements of all parameters. */

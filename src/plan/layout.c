@@ -21,7 +21,8 @@ struct sizes {
     int64_t block_grad;                    /* each */
     int64_t stage_state, stage_moment, stage_rest; /* p; m or v; the rest: of a chunk that streams */
     int64_t stages;                                /* all of them */
-    int64_t accumulator;                           /* F32 sums of a block's gradient, where that is another dtype */
+    int64_t widened;                   /* parameters of a block as programs read them, where they are kept in codes */
+    int64_t accumulator;               /* F32 sums of a block's gradient, where that is another dtype */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it. 0 and that of both where
                                         * they share a place */
     int64_t ends;                      /* parameters of embedding and head in the place that they share */
@@ -163,6 +164,8 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         sizes->embedding_grad = sizes->head_grad = 0;
     if (partition->compute != AH_F32 && !partition->step.infers)
         sizes->accumulator = round_up(partition->groups[1].trained * (int64_t)sizeof(float));
+    if (ah__is_widened(&partition->groups[1]))
+        sizes->widened = round_up(partition->groups[1].placed * element_bytes);
     if (partition->frozen)
         sizes->block_grad = parts_bytes(partition, partition->groups[1].trained, switches);
     sizes->own_grads = partition->frozen;
@@ -253,8 +256,8 @@ static int64_t outside_bytes(const struct sizes *sizes)
     int64_t bytes = sizes->embedding_grad + sizes->head_grad + sizes->ends;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
-           sizes->stages + AH_ACTIVATION_BUFFERS * sizes->activation_stage + sizes->accumulator + 2 * sizes->tokens +
-           2 * sizes->results;
+           sizes->stages + AH_ACTIVATION_BUFFERS * sizes->activation_stage + sizes->accumulator + sizes->widened +
+           2 * sizes->tokens + 2 * sizes->results;
 }
 
 /* Activations that wait for backward on the host. */
@@ -416,6 +419,7 @@ static void place_device(struct ah_layout *layout, const struct ah_partition *pa
     layout->work_offset = place(end, sizes->work);
     layout->head_saved_offset = layout->work_offset + sizes->head_work;
     layout->workspace_offset = place(end, sizes->workspace);
+    layout->widened_offset = place(end, sizes->widened);
     layout->accumulator_offset = sizes->accumulator ? place(end, sizes->accumulator) : -1;
     layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->results_offset = place(end, 2 * sizes->results);

@@ -76,6 +76,7 @@ struct ah_layout {
     int64_t head_saved_offset;           /* in the region, not in work */
     int64_t workspace_offset;            /* scratch of the device's own, as large as its programs asked for */
     int64_t cache_offset, cache_bytes;   /* of one block, what its attention keeps from run to run; 0: nothing */
+    int64_t widened_offset;              /* parameters of the block that computes, where they are kept in codes */
     int64_t accumulator_offset;          /* F32 gradient of the block whose backward runs; -1: the compute dtype is
                                             * F32, so that it is made where it stays */
     int64_t tokens_offset, tokens_bytes; /* of one iteration, as bind/bind.h says; there are two */

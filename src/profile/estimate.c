@@ -128,14 +128,22 @@ static double program_ns(const struct estimate *estimate, double ns, double flop
 
 /* What the programs of a partition take; returns the share of their time that waits for device memory. */
 static double estimate_programs(struct ah_block_costs *out, const struct estimate *estimate, const struct ah_code *code,
-                                int64_t params)
+                                enum ah_class class)
 {
+    int representative = ah__class_representative(class, estimate->partition->layers);
+    const struct ah_group *group = &estimate->partition->groups[representative];
+    int64_t params = estimate->profile->params[class];
+    double widened = ah__is_widened(group) ? (double)(group->count + group->placed) * estimate->dtype_bytes : 0;
     struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0}, selective = {0};
     double times = ah__micro_batches(estimate->partition);
     add_programs(&forward, estimate, code, AH_PROGRAM_FORWARD, AH_PROGRAM_FORWARD_ADD);
     add_programs(&backward, estimate, code, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     add_programs(&recompute, estimate, code, AH_PROGRAM_RECOMPUTE, AH_PROGRAM_RECOMPUTE);
     add_programs(&selective, estimate, code, AH_PROGRAM_RECOMPUTE_SELECTIVE, AH_PROGRAM_RECOMPUTE_SELECTIVE);
+    if (widened > 0) { /* codes are read, and what programs read is written: once for all micro-batches */
+        ah__roofline_add_bytes(&forward, &estimate->roofline, widened);
+        ah__roofline_add_bytes(&backward, &estimate->roofline, widened);
+    }
     /* The gradient is rounded, where it is not F32, and its norm is taken where it is made. */
     if (estimate->dtype_bytes < FLOAT_BYTES)
         ah__roofline_add_bytes(&backward, &estimate->roofline, (double)params * (FLOAT_BYTES + estimate->dtype_bytes));
@@ -157,7 +165,7 @@ static double set_programs(struct estimate *estimate, int class)
     struct ah_profile *profile = estimate->profile;
     struct ah_block_costs costs;
     double times = ah__micro_batches(estimate->partition);
-    double waiting = estimate_programs(&costs, estimate, code, profile->params[class]);
+    double waiting = estimate_programs(&costs, estimate, code, (enum ah_class) class);
     profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;
     profile->backward_flops[class] = times * code->program[AH_PROGRAM_BACKWARD].flops;
     profile->recompute_flops[class] = times * code->program[AH_PROGRAM_RECOMPUTE].flops;
@@ -302,8 +310,7 @@ static void profile_fill(struct estimate *estimate)
         set_small_copies(estimate, class);
     }
     if (partition->others_from)
-        estimate_programs(&estimate->profile->costs.other, estimate, &partition->other,
-                          estimate->profile->params[AH_CLASS_BLOCK]);
+        estimate_programs(&estimate->profile->costs.other, estimate, &partition->other, AH_CLASS_BLOCK);
     set_contention(estimate, waiting);
 }
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "dev/host/codes.h"
 #include "profile/workload.h"
 
 enum { NORMALS = 4096 };
@@ -121,6 +122,9 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     workload->workspace = carve(device, workload->programs.workspace_bytes);
     for (int i = 0; i < AH_STATE_COUNT; i++)
         workload->host_spare[i] = carve(host, ah__state_size(workload->partition, i, workload->place[1].trained));
+    const struct ah_group *block = &workload->partition->groups[1];
+    if (ah__is_widened(block))
+        workload->widened = carve(device, block->placed * ah__dtype_bytes(workload->partition->compute));
     if (workload->partition->compute != AH_F32)
         workload->accumulator = carve(device, workload->place[1].trained * (int64_t)sizeof(float));
     for (int i = 0; i < workload->places; i++)
@@ -147,12 +151,38 @@ static void params_fill(float *values, const struct ah_partition *partition, int
     const struct ah_group *g = &partition->groups[group];
     for (int i = 0; i < g->param_count; i++) {
         const struct ah_param *param = &partition->params[g->first_param + i];
-        int64_t count = ah__shape_count(&param->shape);
+        int64_t count = param->coded ? 0 : ah__shape_count(&param->shape);
         float *to = values + param->offset;
         for (int64_t j = 0; j < count; j++)
             to[j] = param->init == AH_INIT_NORMAL ? param->init_std * normals[j % NORMALS]
                     : param->init == AH_INIT_ONES ? 1.0F
                                                   : 0.0F;
+    }
+}
+
+/* Blocks of codes by the same rule, each of its own; ah__codes_bytes(codes, count) of them. */
+static void codes_fill(char *to, const struct ah_param *param, enum ah_codes codes, const float *normals)
+{
+    float block[AH_CODES_BLOCK];
+    int64_t blocks = (ah__shape_count(&param->shape) + AH_CODES_BLOCK - 1) / AH_CODES_BLOCK;
+    for (int64_t b = 0; b < blocks; b++) {
+        for (int i = 0; i < AH_CODES_BLOCK; i++)
+            block[i] = param->init_std * normals[(b * AH_CODES_BLOCK + i) % NORMALS];
+        ah__codes_narrow(to + b * ah__codes_block_bytes(codes), block, AH_CODES_BLOCK, codes);
+    }
+}
+
+/* Those of a group, where the host has what is frozen. */
+static void frozen_codes_fill(const struct ah_workload *workload, const struct ah_workload_place *place,
+                              const float *normals)
+{
+    const struct ah_partition *partition = workload->partition;
+    const struct ah_group *g = &partition->groups[place->group];
+    for (int i = 0; i < g->param_count; i++) {
+        const struct ah_param *param = &partition->params[g->first_param + i];
+        int64_t offset = (param->offset - place->trained) * ah__dtype_bytes(partition->compute);
+        if (param->coded)
+            codes_fill(place->host_frozen + offset, param, partition->codes, normals);
     }
 }
 
@@ -197,7 +227,8 @@ static int grads_fill(const struct ah_workload *workload, const struct ah_worklo
 }
 
 /* What products read of a group, on the device, and where it comes from: `values` of all its parameters. */
-static int place_fill(const struct ah_workload *workload, const struct ah_workload_place *place, const float *values)
+static int place_fill(const struct ah_workload *workload, const struct ah_workload_place *place, const float *values,
+                      const float *normals)
 {
     enum ah_dtype compute = workload->partition->compute;
     int64_t element = ah__dtype_bytes(compute), frozen = place->count - place->trained;
@@ -206,6 +237,7 @@ static int place_fill(const struct ah_workload *workload, const struct ah_worklo
     if (place->param != place->state[0])
         AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, compute, place->state[0], compute, place->trained));
     AH_TRY(cast(workload, AH_LANE_HOST, place->host_frozen, compute, values + place->trained, AH_F32, frozen));
+    frozen_codes_fill(workload, place, normals);
     return copy_in(workload, place->param + place->trained * element, place->host_frozen, frozen * element);
 }
 
@@ -220,7 +252,7 @@ static int workload_fill(const struct ah_workload *workload)
         const struct ah_workload_place *place = &workload->place[i];
         float *params = (float *)(void *)place->host_state[1];
         params_fill(params, workload->partition, place->group, normals);
-        AH_TRY(place_fill(workload, place, params));
+        AH_TRY(place_fill(workload, place, params, normals));
         AH_TRY(grads_fill(workload, place, normals));
     }
     return AH_OK;
@@ -342,6 +374,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .saved = place->saved,
         .work = workload->work,
         .workspace = workload->workspace,
+        .widened = workload->widened,
         .boundary = workload->boundary,
         .tokens = workload->tokens,
         .results = workload->results,

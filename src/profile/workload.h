@@ -46,6 +46,7 @@ struct ah_workload {
     struct ah_workload_place *place;
     char *tokens, *boundary, *work, *workspace, *results; /* device */
     char *host_tokens, *host_results;
+    char *widened;                       /* device: parameters of a block, where they are kept in codes */
     char *accumulator;                   /* device: gradients of blocks in F32; null: `grad` is that */
     char *host_spare[AH_STATE_COUNT];    /* states of a block, for speculative updates */
     int64_t tokens_bytes, results_bytes; /* of all micro-batches of the step */

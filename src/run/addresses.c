@@ -215,6 +215,7 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
         .output = i <= run->plan.switches.layers ? input_of(run, i + 1) : NULL,
         .work = run->device + layout->work_offset,
         .workspace = run->device + layout->workspace_offset,
+        .widened = run->device + layout->widened_offset,
         .boundary = run->device + layout->boundary_offset,
         .cache = i > 0 ? run->device + layout->cache_offset + (i - 1) * layout->cache_bytes : NULL,
         .tokens = of_iteration(run->device, layout->tokens_offset, layout->tokens_bytes, item->iteration),

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "dev/host/code8.h"
+#include "dev/host/codes.h"
 #include "dev/host/normal.h"
 #include "dev/planes.h"
 #include "op/bf16.h"
@@ -184,12 +185,34 @@ static int load(struct ah_run *run, int param, const void *values, const struct 
     char *unchanged;
     memcpy(&unchanged, &values, sizeof unchanged); /* `move` only reads when it loads */
     run->masters_loaded = true;
-    return move(run, param, 0, ah__shape_count(&run->partition->params[param].shape), unchanged, how);
+    return move(run, param, 0, run->partition->params[param].kept, unchanged, how);
+}
+
+/* What is kept in codes, from floats or to them: it moves as it is kept. */
+static int move_coded(struct ah_run *run, int param, float *values, bool loads)
+{
+    const struct ah_partition *partition = run->partition;
+    const struct ah_param *p = &partition->params[param];
+    int64_t count = ah__shape_count(&p->shape);
+    char *kept;
+    AH_TRY(ah__new(&kept, (size_t)ah__codes_bytes(partition->codes, count), 1));
+    if (loads)
+        ah__codes_narrow(kept, values, count, partition->codes);
+    int status =
+        loads ? ah__run_load_raw(run, param, AH_RUN_PARAM, kept) : ah__run_store_raw(run, param, AH_RUN_PARAM, kept);
+    if (status == AH_OK && !loads)
+        ah__codes_widen(values, kept, count, partition->codes);
+    ah__free(kept);
+    return status;
 }
 
 int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values)
 {
     const struct moved how = moved_as(run, param, which, false, true);
+    float *unchanged;
+    memcpy(&unchanged, &values, sizeof unchanged);
+    if (run->partition->params[param].coded && which == AH_RUN_PARAM)
+        return move_coded(run, param, unchanged, true);
     return load(run, param, values, &how);
 }
 
@@ -225,7 +248,7 @@ static int parts_take(struct ah_run *run, int param, int64_t count, char *values
 
 static int store(struct ah_run *run, int param, void *values, const struct moved *how)
 {
-    int64_t count = ah__shape_count(&run->partition->params[param].shape);
+    int64_t count = run->partition->params[param].kept;
     struct request request = {.param = param, .which = (int)how->which, .raw = how->as == how->dtype};
     if (run->comm->world_size > 1)
         AH_TRY(request_move(run, &request));
@@ -236,6 +259,8 @@ static int store(struct ah_run *run, int param, void *values, const struct moved
 int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values)
 {
     const struct moved how = moved_as(run, param, which, false, false);
+    if (run->partition->params[param].coded && which == AH_RUN_PARAM)
+        return move_coded(run, param, values, false);
     return store(run, param, values, &how);
 }
 
@@ -248,7 +273,7 @@ int ah__run_store_raw(struct ah_run *run, int param, enum ah_run_state which, vo
 static int part_give(struct ah_run *run, const struct request *request, char *values)
 {
     const struct moved how = moved_as(run, request->param, (enum ah_run_state)request->which, request->raw, false);
-    int64_t first, count = ah__shape_count(&run->partition->params[request->param].shape);
+    int64_t first, count = run->partition->params[request->param].kept;
     int64_t part = param_range(&first, run, request->param, run->comm->rank, 0, count);
     if (part == 0)
         return AH_OK;
@@ -311,6 +336,19 @@ static void init_values(float *values, const struct ah_param *param, uint64_t se
             values[i] = param->init == AH_INIT_ONES ? 1.0F : 0.0F;
 }
 
+/* Codes are made of whole parameters. */
+static int init_coded(struct ah_run *run, int index, uint64_t seed)
+{
+    const struct ah_param *param = &run->partition->params[index];
+    int64_t count = ah__shape_count(&param->shape);
+    float *values;
+    AH_TRY(ah__new(&values, (size_t)count, sizeof *values));
+    init_values(values, param, seed, 0, count);
+    int status = move_coded(run, index, values, true);
+    ah__free(values);
+    return status;
+}
+
 /* `fresh`: moments are zero, as all memory is before it is used. */
 static int init_param(struct ah_run *run, int index, uint64_t seed, float *values, const float *zeros, bool fresh)
 {
@@ -342,7 +380,8 @@ static int init_params(struct ah_run *run, uint64_t seed, bool adapters_alone)
     int status = AH_OK;
     for (int p = 0; status == AH_OK && p < run->partition->param_count; p++)
         if (!adapters_alone || run->partition->params[p].adapter)
-            status = init_param(run, p, seed, values, values + piece, fresh);
+            status = run->partition->params[p].coded ? init_coded(run, p, seed)
+                                                     : init_param(run, p, seed, values, values + piece, fresh);
     ah__free(values);
     return status;
 }

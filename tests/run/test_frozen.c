@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "bind/bind.h"
+#include "dev/host/codes.h"
 #include "run/exact.h"
 
 static int cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
@@ -63,6 +64,18 @@ static void adapters_are_the_same_under_every_plan(void **state)
     every_plan(AH_F32, tiny_untied, CLIPS, 2, &lora_some, "autohete");
     every_plan(AH_BF16, tiny_untied, CLIPS, 1, &lora, "autohete");
     every_plan(AH_BF16, tiny_tied, NO_CLIP, 2, &lora_some, "autohete-fifo");
+}
+
+/* Where frozen matrices are kept in codes: fetched, kept on the device, widened for each program. */
+static void adapters_beside_codes_are_the_same_under_every_plan(void **state)
+{
+    (void)state;
+    const struct ah_tuning int8 = {.lora_rank = 4, .lora_alpha = 6, .frozen = "int8"};
+    const struct ah_tuning nf4 = {.lora_rank = 2, .lora_targets = "c_attn, mlp.c_proj", .frozen = "nf4"};
+    every_plan(AH_F32, tiny_tied, NO_CLIP, 2, &nf4, "autohete");
+    every_plan(AH_F32, tiny_untied, CLIPS, 1, &int8, "autohete");
+    every_plan(AH_BF16, tiny_untied, CLIPS, 2, &nf4, "autohete");
+    every_plan(AH_BF16, tiny_tied, NO_CLIP, 1, &int8, "autohete-fifo");
 }
 
 /* Of all parameters those that are trained have moments, in groups of their own. */
@@ -166,6 +179,57 @@ static void frozen_stay_and_others_learn(void **state)
     }
 }
 
+static void values_of(float *out, const struct lesson *lesson, const char *name)
+{
+    assert_ok(ah__run_store(lesson->run, param_of(lesson, name), AH_RUN_PARAM, out));
+}
+
+/* Matrices of blocks are what their codes say, before and after training; vectors and what lies outside blocks are as
+ * they were. The first loss is that of a model whose matrices are those values. */
+static void matrices_are_what_their_codes_say(void **state)
+{
+    (void)state;
+    static float exact[TINY_MOST_FLOATS], coded[TINY_MOST_FLOATS], expected[TINY_MOST_FLOATS];
+    static char kept[TINY_MOST_FLOATS * 4];
+    const char *const words[] = {"int8", "nf4"};
+    for (int codes = 1; codes <= 2; codes++) {
+        const struct ah_tuning tuning = {.lora_rank = 4, .lora_alpha = 6, .frozen = words[codes - 1]};
+        struct lesson plain, before, after;
+        learn(&plain, AH_F32, &lora, 0);
+        learn(&before, AH_F32, &tuning, 0);
+        learn(&after, AH_F32, &tuning, 2);
+        const struct ah_partition *partition = before.tiny.partition;
+        int count = 0;
+        for (int p = 0; p < partition->param_count; p++) {
+            const struct ah_param *param = &partition->params[p];
+            int64_t elements = ah__shape_count(&param->shape);
+            values_of(exact, &plain, param->name);
+            values_of(coded, &before, param->name);
+            memcpy(expected, exact, sizeof expected);
+            bool block = param->group >= 1 && param->group <= partition->layers;
+            assert_int_equal(param->coded, block && param->frozen && param->shape.rank == 2);
+            if (param->coded) {
+                ah__codes_narrow(kept, exact, elements, (enum ah_codes)codes);
+                ah__codes_widen(expected, kept, elements, (enum ah_codes)codes);
+                assert_ok(ah__run_load(plain.run, param_of(&plain, param->name), AH_RUN_PARAM, expected));
+                count++;
+            }
+            assert_memory_equal(coded, expected, (size_t)elements * sizeof *coded);
+            assert_true(!param->frozen || same(&before, &after, param->name));
+        }
+        assert_int_equal(count, 4 * partition->layers);
+        struct tiny_run context = {&plain.tiny, &plain.outcome};
+        struct steps with = tiny_steps(&context);
+        steps_train(plain.run, &with, 0, 2);
+        for (int step = 0; step < 2; step++)
+            assert_true(plain.outcome.loss[step] == after.outcome.loss[step] &&
+                        plain.outcome.norm[step] == after.outcome.norm[step]);
+        forget(&plain);
+        forget(&before);
+        forget(&after);
+    }
+}
+
 /* B is zero: at first nothing is added. */
 static void adapters_begin_as_nothing(void **state)
 {
@@ -247,6 +311,8 @@ static void backward_does_nothing_for_what_is_frozen(void **state)
 
 AH_TEST_SUITE("run/frozen", cmocka_unit_test(backward_does_nothing_for_what_is_frozen),
               cmocka_unit_test(what_adapters_add_is_scaled), cmocka_unit_test(frozen_stay_and_others_learn),
-              cmocka_unit_test(adapters_begin_as_nothing), cmocka_unit_test(adapters_are_the_same_under_every_plan),
+              cmocka_unit_test(adapters_begin_as_nothing), cmocka_unit_test(matrices_are_what_their_codes_say),
+              cmocka_unit_test(adapters_beside_codes_are_the_same_under_every_plan),
+              cmocka_unit_test(adapters_are_the_same_under_every_plan),
               cmocka_unit_test(adapters_with_moments_in_8_bits),
               cmocka_unit_test(frozen_parameters_are_the_same_under_every_plan))

@@ -95,6 +95,24 @@ static void ranks_with_adapters_equal_resident(void **state)
     joint_every_plan(joint, "autohete-fifo", one_in(4));
 }
 
+/* A part may end within a block of codes. */
+static void ranks_with_codes_equal_resident(void **state)
+{
+    (void)state;
+    struct joint joint = {.config = tiny_tied,
+                          .tuning = {.lora_rank = 4, .frozen = "nf4"},
+                          .world_size = 3,
+                          .micro_batches = 1,
+                          .batch = 1,
+                          .clip = 0.5 * CLIP};
+    joint_every_plan(joint, "autohete", one_in(4));
+    joint.config = tiny_untied;
+    joint.world_size = 2;
+    joint.dtype = AH_BF16;
+    joint.tuning.frozen = "int8";
+    joint_every_plan(joint, "autohete", one_in(4));
+}
+
 static void ranks_with_frozen_parameters_equal_resident(void **state)
 {
     (void)state;
@@ -191,6 +209,7 @@ static void what_one_rank_gives(void **state)
     ranks_equal_one(4, 0, (struct ah_tuning){0});
     ranks_equal_one(4, 0.5 * CLIP, lora);
     ranks_equal_one(2, 0, frozen_parts);
+    ranks_equal_one(2, 0, (struct ah_tuning){.lora_rank = 4, .frozen = "nf4"});
 }
 
 /* ---- stopping ---------------------------------------------------------------------------------------------------- */
@@ -289,7 +308,7 @@ AH_TEST_SUITE("run/ranks", cmocka_unit_test(two_ranks_equal_resident), cmocka_un
               cmocka_unit_test(four_ranks_in_bf16_equal_resident),
               cmocka_unit_test(ranks_with_coded_moments_equal_resident),
               cmocka_unit_test(ranks_of_an_untied_model_equal_resident),
-              cmocka_unit_test(ranks_with_adapters_equal_resident),
+              cmocka_unit_test(ranks_with_adapters_equal_resident), cmocka_unit_test(ranks_with_codes_equal_resident),
               cmocka_unit_test(ranks_with_frozen_parameters_equal_resident),
               cmocka_unit_test(published_systems_equal_resident), cmocka_unit_test(what_one_rank_gives),
               cmocka_unit_test(all_stop_after_the_same_step), cmocka_unit_test(another_number_of_ranks_is_refused))

@@ -54,6 +54,8 @@ static int task_run(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task 
         return AH_OK;
     case AH_TASK_CAST:
         return ah__host_cast(cpu->pool[lane], task);
+    case AH_TASK_EXPAND:
+        return ah__host_expand(cpu->pool[lane], task);
     case AH_TASK_ADAM:
         return ah__host_adam(cpu->pool[lane], task);
     case AH_TASK_SQNORM:

@@ -19,6 +19,7 @@ extern "C" {
 cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task);
 /* Narrowing in place included; `zeros` become zero. */
 cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task);
+cudaError_t ah__cuda_expand(cudaStream_t stream, const struct ah_task *task);
 /* `partials`: AH_CUDA_PARTIALS doubles. */
 cudaError_t ah__cuda_sqnorm(cudaStream_t stream, const struct ah_task *task, double *partials);
 cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task);

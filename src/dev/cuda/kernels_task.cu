@@ -4,6 +4,7 @@
 
 #define AH_CLIP_FUNCTION static __host__ __device__ inline
 #include "dev/clip.h"
+#include "op/f16.h"
 
 /* ---- casts: each thread has 8 elements in flight ----------------------------------------------------------------- */
 
@@ -142,6 +143,81 @@ cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task)
 {
     cudaError_t error = cast_all(stream, task);
     return error == cudaSuccess ? zeros_launch(stream, task) : error;
+}
+
+/* ---- codes (op/codes.h): each thread makes 8 elements -------------------------------------------------------------
+ * A thread's codes are 8 or 4 bytes, its elements 16 or 32, both where a wide access may be. */
+
+static __device__ const float nf4_values[16] = AH_NF4_VALUES;
+
+static __device__ inline void int8_expand(float to[CAST_EACH], const unsigned char *block, int within)
+{
+    const uint2 codes = *reinterpret_cast<const uint2 *>(block + within);
+    const unsigned char *scales = block + AH_CODES_BLOCK;
+    float scale = ah__f16_value(*reinterpret_cast<const unsigned short *>(scales + within / AH_INT8_GROUP * 2));
+    for (int i = 0; i < CAST_EACH; i++) {
+        unsigned word = i < 4 ? codes.x : codes.y;
+        to[i] = static_cast<float>(static_cast<signed char>(word >> i % 4 * 8 & 255)) * scale;
+    }
+}
+
+static __device__ inline void nf4_expand(float to[CAST_EACH], const unsigned char *block, int within)
+{
+    const unsigned codes = *reinterpret_cast<const unsigned *>(block + within / 2);
+    const unsigned char *scales = block + AH_CODES_BLOCK / 2;
+    float scale = *reinterpret_cast<const float *>(scales + within / AH_NF4_GROUP * 4);
+    for (int i = 0; i < CAST_EACH; i++) {
+        unsigned byte = codes >> i / 2 * 8 & 255;
+        to[i] = nf4_values[i % 2 ? byte & 15 : byte >> 4] * scale;
+    }
+}
+
+static __device__ inline void eight_store(float *to, const float from[CAST_EACH])
+{
+    reinterpret_cast<float4 *>(to)[0] = make_float4(from[0], from[1], from[2], from[3]);
+    reinterpret_cast<float4 *>(to)[1] = make_float4(from[4], from[5], from[6], from[7]);
+}
+
+static __device__ inline void eight_store(unsigned short *to, const float from[CAST_EACH])
+{
+    reinterpret_cast<ushort4 *>(to)[0] =
+        make_ushort4(narrowed(from[0]), narrowed(from[1]), narrowed(from[2]), narrowed(from[3]));
+    reinterpret_cast<ushort4 *>(to)[1] =
+        make_ushort4(narrowed(from[4]), narrowed(from[5]), narrowed(from[6]), narrowed(from[7]));
+}
+
+template <typename To, bool Nf4>
+static __global__ void __launch_bounds__(THREADS) expand(To *to, const unsigned char *from, int64_t count)
+{
+    int64_t i = (static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x) * CAST_EACH;
+    float values[CAST_EACH];
+    if (i >= count)
+        return;
+    const unsigned char *block = from + i / AH_CODES_BLOCK * (Nf4 ? AH_NF4_BYTES : AH_INT8_BYTES);
+    if (Nf4)
+        nf4_expand(values, block, static_cast<int>(i % AH_CODES_BLOCK));
+    else
+        int8_expand(values, block, static_cast<int>(i % AH_CODES_BLOCK));
+    eight_store(to + i, values);
+}
+
+template <typename To> static cudaError_t expand_launch(cudaStream_t stream, const struct ah_task *task)
+{
+    const auto &t = task->as.expand;
+    To *to = static_cast<To *>(t.to);
+    const unsigned char *from = static_cast<const unsigned char *>(t.from);
+    unsigned blocks = blocks_of(t.count, THREADS * CAST_EACH);
+    if (t.codes == AH_CODES_NF4)
+        return launch(expand<To, true>, blocks, THREADS, 0, stream, to, from, t.count);
+    return launch(expand<To, false>, blocks, THREADS, 0, stream, to, from, t.count);
+}
+
+cudaError_t ah__cuda_expand(cudaStream_t stream, const struct ah_task *task)
+{
+    if (task->as.expand.count == 0)
+        return cudaSuccess;
+    return task->as.expand.to_dtype == AH_BF16 ? expand_launch<unsigned short>(stream, task)
+                                               : expand_launch<float>(stream, task);
 }
 
 /* ---- sums of squares ----------------------------------------------------------------------------------------------

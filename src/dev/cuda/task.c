@@ -51,6 +51,8 @@ int ah__cuda_task(struct ah_cuda *cuda, enum ah_lane lane, const struct ah_task 
         return copy_enqueue(stream->work, lane, task);
     case AH_TASK_CAST:
         return ah__cuda_status("cast", ah__cuda_cast(stream->work, task));
+    case AH_TASK_EXPAND:
+        return ah__cuda_status("expand", ah__cuda_expand(stream->work, task));
     case AH_TASK_ADAM:
         return ah__cuda_status("adam", ah__cuda_adam(stream->work, task));
     case AH_TASK_SQNORM:
@@ -75,6 +77,8 @@ static int host_task(struct ah_cuda *cuda, const struct ah_task *task)
         return AH_OK;
     case AH_TASK_CAST:
         return ah__host_cast(cuda->pool, task);
+    case AH_TASK_EXPAND:
+        return ah__host_expand(cuda->pool, task);
     case AH_TASK_ADAM:
         return ah__host_adam(cuda->pool, task);
     case AH_TASK_SQNORM:

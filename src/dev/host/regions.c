@@ -211,6 +211,19 @@ static int cast_check(struct ah_regions *regions, enum side side, const struct a
     return AH_OK;
 }
 
+static int expand_check(struct ah_regions *regions, enum side side, const struct ah_task *task)
+{
+    int64_t count = task->as.expand.count;
+    enum ah_codes codes = task->as.expand.codes;
+    AH_TRY(dtype_check("expand to", task->as.expand.to_dtype));
+    if (count % AH_CODES_BLOCK || (codes != AH_CODES_INT8 && codes != AH_CODES_NF4))
+        return ah__fail(AH_EINTERNAL, "expand: %lld elements of format %d, expected blocks of %d", (long long)count,
+                        (int)codes, AH_CODES_BLOCK);
+    AH_TRY(span_check(regions, side, task->as.expand.from, ah__codes_bytes(codes, count), "expand from", -1));
+    return span_check(regions, side, task->as.expand.to, count * ah__dtype_bytes(task->as.expand.to_dtype), "expand to",
+                      -1);
+}
+
 static int adam_check(struct ah_regions *regions, enum side side, const struct ah_task *task)
 {
     int64_t count = task->as.adam.count, rest_bytes = count * ah__dtype_bytes(AH_BF16);
@@ -282,6 +295,8 @@ int ah__regions_check(struct ah_regions *regions, enum ah_lane lane, const struc
         return row->from ? copy_check(regions, row, task) : lane_refuse("copy");
     case AH_TASK_CAST:
         return row->compute ? cast_check(regions, row->compute, task) : lane_refuse("cast");
+    case AH_TASK_EXPAND:
+        return row->compute ? expand_check(regions, row->compute, task) : lane_refuse("expand");
     case AH_TASK_ADAM:
         return row->updates ? adam_check(regions, row->updates, task) : lane_refuse("adam");
     case AH_TASK_SQNORM:

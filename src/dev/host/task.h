@@ -11,5 +11,6 @@
 int ah__host_adam(struct ah_pool *pool, const struct ah_task *task);
 int ah__host_sqnorm(struct ah_pool *pool, const struct ah_task *task);
 int ah__host_cast(struct ah_pool *pool, const struct ah_task *task);
+int ah__host_expand(struct ah_pool *pool, const struct ah_task *task); /* checked before */
 
 #endif

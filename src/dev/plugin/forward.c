@@ -150,6 +150,11 @@ int ah__host_cast(struct ah_pool *pool, const struct ah_task *task)
     return host->host_cast(pool, task);
 }
 
+int ah__host_expand(struct ah_pool *pool, const struct ah_task *task)
+{
+    return host->host_expand(pool, task);
+}
+
 struct ah_comm *ah__comm(void)
 {
     return host->comm();

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "dev/host/codes.h"
 
 enum { FLOATS = 1 << 20, ROOM = 150000 };
 
@@ -281,6 +282,39 @@ static void casts_are_the_hosts(void **state)
     rig_close(&rig);
 }
 
+/* ---- codes */
+
+static void codes_expand_as_on_the_host(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 70, CODES = 0, WIDE = 100000 };
+    struct rig rig = rig_open();
+    for (int bf16 = 0; bf16 < 2; bf16++)
+        for (int codes = AH_CODES_INT8; codes <= AH_CODES_NF4; codes++)
+            for (int blocks = 1; blocks <= BLOCKS; blocks += 23) {
+                struct ah_task task = {.type = AH_TASK_EXPAND}, on_device;
+                float values[AH_CODES_BLOCK];
+                fill(&rig, (uint64_t)blocks, false);
+                for (int b = 0; b < blocks; b++) {
+                    for (int i = 0; i < AH_CODES_BLOCK; i++)
+                        values[i] = (float)ah__random_normal(8, (uint64_t)(b * AH_CODES_BLOCK + i)) * (b % 5 ? 1 : 0);
+                    ah__codes_narrow((char *)(rig.host + CODES) +
+                                         ah__codes_bytes((enum ah_codes)codes, AH_CODES_BLOCK) * b,
+                                     values, AH_CODES_BLOCK, (enum ah_codes)codes);
+                }
+                task.as.expand.from = rig.host + CODES;
+                task.as.expand.to = rig.host + WIDE;
+                task.as.expand.to_dtype = bf16 ? AH_BF16 : AH_F32;
+                task.as.expand.codes = (enum ah_codes)codes;
+                task.as.expand.count = (int64_t)blocks * AH_CODES_BLOCK;
+                on_device = task;
+                on_device.as.expand.from = there(&rig, task.as.expand.from);
+                on_device.as.expand.to = there(&rig, task.as.expand.to);
+                both(&rig, &on_device, &task);
+            }
+    rig_close(&rig);
+}
+
 /* ---- norms and what clips by them */
 
 static void sqnorm_check(const struct rig *rig, int64_t count, bool bf16, bool odd, int skew)
@@ -338,4 +372,5 @@ static void clip_factors_are_the_hosts(void **state)
 
 AH_TEST_SUITE("dev/cuda/tasks", cmocka_unit_test(adam_is_the_hosts),
               cmocka_unit_test(a_skipped_step_into_memory_apart_copies), cmocka_unit_test(casts_are_the_hosts),
-              cmocka_unit_test(norms_are_the_hosts), cmocka_unit_test(clip_factors_are_the_hosts))
+              cmocka_unit_test(codes_expand_as_on_the_host), cmocka_unit_test(norms_are_the_hosts),
+              cmocka_unit_test(clip_factors_are_the_hosts))

@@ -1,0 +1,154 @@
+#include "dev/host/codes.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "dev/host/kernels.h"
+#include "dev/host/task.h"
+#include "op/f16.h"
+
+enum { EXPAND_BLOCKS = 256 }; /* in a piece */
+
+static const float nf4[16] = AH_NF4_VALUES;
+
+/* ---- from floats ------------------------------------------------------------------------------------------------- */
+
+/* The largest magnitude of a group; NaN where one is not finite, 0 where values that stand for it were subnormal. */
+static float most_of(const float *values, int count)
+{
+    float most = 0;
+    for (int i = 0; i < count; i++) {
+        float magnitude = fabsf(values[i]);
+        if (!isfinite(magnitude))
+            return NAN;
+        most = magnitude > most ? magnitude : most;
+    }
+    return most < 0x1p-100F ? 0 : most;
+}
+
+/* Codes of 0 where the scale is 0 or no number. */
+static void int8_narrow(char *to, const float values[AH_CODES_BLOCK])
+{
+    for (int g = 0; g < AH_CODES_BLOCK / AH_INT8_GROUP; g++) {
+        float scale = most_of(values + g * AH_INT8_GROUP, AH_INT8_GROUP) / 127;
+        float inverse = scale > 0 ? 1 / scale : 0;
+        uint16_t half = ah__f16_of(scale); /* of NaN one that is none either */
+        for (int i = g * AH_INT8_GROUP; i < (g + 1) * AH_INT8_GROUP; i++)
+            to[i] = inverse > 0 ? (char)lroundf(values[i] * inverse) : 0;
+        memcpy(to + AH_CODES_BLOCK + 2 * g, &half, sizeof half);
+    }
+}
+
+/* The nearest value's number; in the middle of two the lower one. */
+static unsigned nf4_of(float fraction)
+{
+    unsigned code = 0;
+    for (unsigned i = 0; i < 15; i++)
+        code += fraction > (nf4[i] + nf4[i + 1]) / 2;
+    return code;
+}
+
+static void nf4_narrow(char *to, const float values[AH_CODES_BLOCK])
+{
+    unsigned char codes[AH_CODES_BLOCK];
+    for (int g = 0; g < AH_CODES_BLOCK / AH_NF4_GROUP; g++) {
+        float scale = most_of(values + g * AH_NF4_GROUP, AH_NF4_GROUP), inverse = scale > 0 ? 1 / scale : 0;
+        for (int i = g * AH_NF4_GROUP; i < (g + 1) * AH_NF4_GROUP; i++)
+            codes[i] = (unsigned char)nf4_of(inverse > 0 ? values[i] * inverse : 0);
+        memcpy(to + AH_CODES_BLOCK / 2 + 4 * g, &scale, sizeof scale);
+    }
+    for (int i = 0; i < AH_CODES_BLOCK / 2; i++)
+        to[i] = (char)(codes[2 * i] << 4 | codes[2 * i + 1]);
+}
+
+void ah__codes_narrow(void *to, const float *values, int64_t count, enum ah_codes codes)
+{
+    float block[AH_CODES_BLOCK];
+    for (int64_t i = 0; i < count; i += AH_CODES_BLOCK) {
+        int64_t there = count - i < AH_CODES_BLOCK ? count - i : AH_CODES_BLOCK;
+        char *at = (char *)to + ah__codes_bytes(codes, i);
+        memset(block, 0, sizeof block);
+        memcpy(block, values + i, (size_t)there * sizeof *block);
+        if (codes == AH_CODES_INT8)
+            int8_narrow(at, block);
+        else
+            nf4_narrow(at, block);
+    }
+}
+
+/* ---- to floats --------------------------------------------------------------------------------------------------- */
+
+static void int8_widen(float to[AH_CODES_BLOCK], const char *from)
+{
+    for (int g = 0; g < AH_CODES_BLOCK / AH_INT8_GROUP; g++) {
+        uint16_t half;
+        memcpy(&half, from + AH_CODES_BLOCK + 2 * g, sizeof half);
+        float scale = ah__f16_value(half);
+        for (int i = g * AH_INT8_GROUP; i < (g + 1) * AH_INT8_GROUP; i++)
+            to[i] = (float)(signed char)from[i] * scale;
+    }
+}
+
+static void nf4_widen(float to[AH_CODES_BLOCK], const char *from)
+{
+    for (int g = 0; g < AH_CODES_BLOCK / AH_NF4_GROUP; g++) {
+        const unsigned char *codes = (const unsigned char *)from + g * AH_NF4_GROUP / 2;
+        float scale, *values = to + g * AH_NF4_GROUP;
+        memcpy(&scale, from + AH_CODES_BLOCK / 2 + 4 * g, sizeof scale);
+        for (int i = 0; i < AH_NF4_GROUP / 2; i++) {
+            values[2 * i] = nf4[codes[i] >> 4] * scale;
+            values[2 * i + 1] = nf4[codes[i] & 15] * scale;
+        }
+    }
+}
+
+static void block_widen(float to[AH_CODES_BLOCK], const char *from, enum ah_codes codes)
+{
+    if (codes == AH_CODES_INT8)
+        int8_widen(to, from);
+    else
+        nf4_widen(to, from);
+}
+
+void ah__codes_widen(float *values, const void *from, int64_t count, enum ah_codes codes)
+{
+    float block[AH_CODES_BLOCK];
+    for (int64_t i = 0; i < count; i += AH_CODES_BLOCK) {
+        int64_t there = count - i < AH_CODES_BLOCK ? count - i : AH_CODES_BLOCK;
+        block_widen(block, (const char *)from + ah__codes_bytes(codes, i), codes);
+        memcpy(values + i, block, (size_t)there * sizeof *values);
+    }
+}
+
+/* ---- the task ---------------------------------------------------------------------------------------------------- */
+
+struct expand {
+    const struct ah_host_kernels *kernels;
+    const struct ah_task *task;
+    struct ah_pieces pieces; /* of blocks */
+};
+
+static void expand_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct expand *job = context;
+    enum ah_codes codes = job->task->as.expand.codes;
+    bool narrows = job->task->as.expand.to_dtype == AH_BF16;
+    int64_t from = index * job->pieces.size, to = from + ah__pieces_length(&job->pieces, index);
+    for (int64_t b = from; b < to; b++) {
+        const char *block = (const char *)job->task->as.expand.from + b * ah__codes_block_bytes(codes);
+        float values[AH_CODES_BLOCK], *floats = (float *)job->task->as.expand.to + b * AH_CODES_BLOCK;
+        block_widen(narrows ? values : floats, block, codes);
+        if (narrows)
+            job->kernels->to_bf16((uint16_t *)job->task->as.expand.to + b * AH_CODES_BLOCK, values, AH_CODES_BLOCK);
+    }
+}
+
+int ah__host_expand(struct ah_pool *pool, const struct ah_task *task)
+{
+    struct expand job = {.kernels = ah__host_kernels(),
+                         .task = task,
+                         .pieces = ah__pieces(task->as.expand.count / AH_CODES_BLOCK, EXPAND_BLOCKS)};
+    ah__pool_run(pool, expand_piece, job.pieces.count, &job);
+    return AH_OK;
+}

@@ -1,0 +1,45 @@
+/* Frozen matrices in fewer bits. In memory a block of them is AH_CODES_BLOCK elements: all codes, then all scales.
+ *   int8  groups of 32, as GGUF's Q8_0: the scale is the largest magnitude / 127 as a half float, a code is a signed
+ *         byte: the value / scale, rounded to nearest, ties away from zero. 8.5 bits an element.
+ *   nf4   groups of 64, as QLoRA publishes NF4 (Dettmers et al. 2023, without double quantization): the scale is the
+ *         largest magnitude as a float, a code the nearest of 16 quantiles of the normal distribution, the first of two
+ *         elements in the high half of a byte. 4.5 bits an element.
+ * A code stands for code or quantile times scale, in float arithmetic, rounded once to the dtype it is widened to: the
+ * same on every device. For C and CUDA C. */
+#ifndef AH_OP_CODES_H
+#define AH_OP_CODES_H
+
+#include <stdint.h>
+
+enum ah_codes { AH_CODES_NONE = 0, AH_CODES_INT8, AH_CODES_NF4 };
+
+enum {
+    AH_CODES_BLOCK = 256,
+    AH_INT8_GROUP = 32,
+    AH_NF4_GROUP = 64,
+    AH_INT8_BYTES = AH_CODES_BLOCK + AH_CODES_BLOCK / AH_INT8_GROUP * 2,
+    AH_NF4_BYTES = AH_CODES_BLOCK / 2 + AH_CODES_BLOCK / AH_NF4_GROUP * 4
+};
+
+/* The 16 values of NF4, appendix E of the publication. */
+#define AH_NF4_VALUES                                                                                                  \
+    {                                                                                                                  \
+        -1.0F, -0.6961928009986877F, -0.5250730514526367F, -0.39491748809814453F, -0.28444138169288635F,               \
+            -0.18477343022823334F, -0.09105003625154495F, 0.0F, 0.07958029955625534F, 0.16093020141124725F,            \
+            0.24611230194568634F, 0.33791524171829224F, 0.44070982933044434F, 0.5626170039176941F,                     \
+            0.7229568362236023F, 1.0F                                                                                  \
+    }
+
+/* Bytes of a block. */
+static inline int64_t ah__codes_block_bytes(enum ah_codes codes)
+{
+    return codes == AH_CODES_INT8 ? AH_INT8_BYTES : AH_NF4_BYTES;
+}
+
+/* Bytes of so many elements from one that begins a block. */
+static inline int64_t ah__codes_bytes(enum ah_codes codes, int64_t count)
+{
+    return (count + AH_CODES_BLOCK - 1) / AH_CODES_BLOCK * ah__codes_block_bytes(codes);
+}
+
+#endif

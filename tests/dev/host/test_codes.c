@@ -1,0 +1,135 @@
+/* Frozen matrices in fewer bits: codes against the published rules written out in another way, what is exact, and the
+ * task beside them. */
+#include "dev/cpu/cases.h"
+#include "dev/host/codes.h"
+#include "dev/host/kernels.h"
+#include "op/bf16.h"
+#include "op/f16.h"
+
+enum { COUNT = 64 * AH_CODES_BLOCK };
+
+static void normals_fill(float *x, int count, uint64_t seed)
+{
+    for (int i = 0; i < count; i++)
+        x[i] = (float)ah__random_normal(seed, (uint64_t)i) * (i / AH_NF4_GROUP % 7 ? 0.02F : 3.0F);
+}
+
+/* The number of the quantile with the smallest distance, all looked at. */
+static int nearest_quantile(double fraction)
+{
+    static const float quantiles[16] = AH_NF4_VALUES;
+    int best = 0;
+    for (int i = 1; i < 16; i++)
+        if (fabs((double)quantiles[i] - fraction) < fabs((double)quantiles[best] - fraction))
+            best = i;
+    return best;
+}
+
+static void nf4_takes_the_nearest_quantile(void **state)
+{
+    (void)state;
+    static const float quantiles[16] = AH_NF4_VALUES;
+    static float x[COUNT], back[COUNT];
+    static unsigned char kept[COUNT / AH_CODES_BLOCK * AH_NF4_BYTES];
+    normals_fill(x, COUNT, 5);
+    assert_int_equal(ah__codes_bytes(AH_CODES_NF4, COUNT), sizeof kept);
+    ah__codes_narrow(kept, x, COUNT, AH_CODES_NF4);
+    ah__codes_widen(back, kept, COUNT, AH_CODES_NF4);
+    for (int g = 0; g < COUNT / AH_NF4_GROUP; g++) {
+        float most = 0;
+        for (int i = 0; i < AH_NF4_GROUP; i++)
+            most = fmaxf(most, fabsf(x[g * AH_NF4_GROUP + i]));
+        for (int i = g * AH_NF4_GROUP; i < (g + 1) * AH_NF4_GROUP; i++) {
+            const unsigned char *block = kept + i / AH_CODES_BLOCK * AH_NF4_BYTES;
+            int byte = block[i % AH_CODES_BLOCK / 2], code = i % 2 ? byte & 15 : byte >> 4;
+            double fraction = (double)x[i] / (double)most;
+            int expected = nearest_quantile(fraction);
+            if (code != expected) /* between two by less than a rounding */
+                assert_true(fabs(fabs((double)quantiles[code] - fraction) -
+                                 fabs((double)quantiles[expected] - fraction)) < 1e-6);
+            assert_true(back[i] == quantiles[code] * most);
+        }
+    }
+}
+
+static void int8_takes_the_nearest_step(void **state)
+{
+    (void)state;
+    static float x[COUNT], back[COUNT], again[COUNT];
+    static char kept[COUNT / AH_CODES_BLOCK * AH_INT8_BYTES];
+    normals_fill(x, COUNT, 6);
+    assert_int_equal(ah__codes_bytes(AH_CODES_INT8, COUNT), sizeof kept);
+    ah__codes_narrow(kept, x, COUNT, AH_CODES_INT8);
+    ah__codes_widen(back, kept, COUNT, AH_CODES_INT8);
+    for (int g = 0; g < COUNT / AH_INT8_GROUP; g++) {
+        double most = 0;
+        for (int i = 0; i < AH_INT8_GROUP; i++)
+            most = fmax(most, fabs((double)x[g * AH_INT8_GROUP + i]));
+        double scale = (double)ah__f16_value(ah__f16_of((float)most / 127));
+        for (int i = g * AH_INT8_GROUP; i < (g + 1) * AH_INT8_GROUP; i++) {
+            double code = (double)back[i] / scale;
+            assert_true(fabs(code - nearbyint(code)) < 1e-4 && fabs(code) < 127.001);
+            assert_true(fabs(code - (double)x[i] / (most / 127)) < 0.5001);
+        }
+    }
+    /* What came from codes, as from a GGUF's Q8_0, has the same codes. */
+    ah__codes_narrow(kept, back, COUNT, AH_CODES_INT8);
+    ah__codes_widen(again, kept, COUNT, AH_CODES_INT8);
+    assert_memory_equal(again, back, sizeof back);
+}
+
+/* Zeros, the last block not whole, values too small to have a scale, and such as are no numbers. */
+static void edges(void **state)
+{
+    (void)state;
+    for (int codes = AH_CODES_INT8; codes <= AH_CODES_NF4; codes++) {
+        float x[AH_CODES_BLOCK + 3] = {0}, back[AH_CODES_BLOCK + 3];
+        char kept[2 * AH_INT8_BYTES];
+        memset(kept, 0xAB, sizeof kept);
+        x[70] = 1e-40F;
+        x[AH_CODES_BLOCK - 1] = NAN;
+        x[AH_CODES_BLOCK + 2] = -2;
+        ah__codes_narrow(kept, x, AH_CODES_BLOCK + 3, (enum ah_codes)codes);
+        ah__codes_widen(back, kept, AH_CODES_BLOCK + 3, (enum ah_codes)codes);
+        assert_true(back[0] >= 0 && back[0] <= 0 && back[70] >= 0 && back[70] <= 0);
+        assert_true(isnan(back[AH_CODES_BLOCK - 1]));
+        assert_true(back[AH_CODES_BLOCK + 2] < -1.99F && back[AH_CODES_BLOCK + 2] > -2.01F);
+        if ((size_t)ah__codes_bytes((enum ah_codes)codes, AH_CODES_BLOCK + 3) < sizeof kept)
+            assert_int_equal((unsigned char)kept[sizeof kept - 1], 0xAB);
+    }
+}
+
+/* The same bits as values widened one by one and rounded, for any number of threads and any instruction set. */
+static void tasks_expand_in_pieces(void **state)
+{
+    (void)state;
+    static const char *const isas[] = {"avx512", "avx2", "plain"};
+    enum { MANY = 1000 * AH_CODES_BLOCK };
+    static float x[MANY], expected[MANY], wide[MANY];
+    static uint16_t narrow[MANY], expected_narrow[MANY];
+    static char kept[MANY / AH_CODES_BLOCK * AH_INT8_BYTES];
+    normals_fill(x, MANY, 7);
+    for (int codes = AH_CODES_INT8; codes <= AH_CODES_NF4; codes++)
+        for (int threads = 1; threads <= 3; threads++) {
+            struct test_pool p = pool_begin(threads);
+            ah__host_isa_force(isas[threads - 1]);
+            ah__codes_narrow(kept, x, MANY, (enum ah_codes)codes);
+            ah__codes_widen(expected, kept, MANY, (enum ah_codes)codes);
+            ah__bf16_narrow(expected_narrow, expected, MANY);
+            struct ah_task task = {
+                .as.expand = {
+                    .to = wide, .from = kept, .to_dtype = AH_F32, .codes = (enum ah_codes)codes, .count = MANY}};
+            assert_ok(ah__host_expand(p.pool, &task));
+            assert_memory_equal(wide, expected, sizeof wide);
+            task.as.expand.to = narrow;
+            task.as.expand.to_dtype = AH_BF16;
+            assert_ok(ah__host_expand(p.pool, &task));
+            assert_memory_equal(narrow, expected_narrow, sizeof narrow);
+            ah__host_isa_force(NULL);
+            pool_end(&p);
+        }
+}
+
+AH_TEST_SUITE("dev/host/codes", cmocka_unit_test(nf4_takes_the_nearest_quantile),
+              cmocka_unit_test(int8_takes_the_nearest_step), cmocka_unit_test(edges),
+              cmocka_unit_test(tasks_expand_in_pieces))

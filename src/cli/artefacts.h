@@ -174,6 +174,15 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
          0,                                                                                                            \
          0,                                                                                                            \
          false},                                                                                                       \
+        {"frozen",                                                                                                     \
+         AH_ARG_TEXT,                                                                                                  \
+         (at_tuning) + offsetof(struct ah_tuning, frozen),                                                             \
+         "TYPE",                                                                                                       \
+         NULL,                                                                                                         \
+         "what the blocks' frozen matrices are kept in beside adapters: int8 or nf4 (default: --dtype)",               \
+         0,                                                                                                            \
+         0,                                                                                                            \
+         false},                                                                                                       \
     {                                                                                                                  \
         "rslora", AH_ARG_FLAG, (at_tuning) + offsetof(struct ah_tuning, lora_rslora), NULL, NULL,                      \
             "what adapters add is scaled by A / sqrt(R)", 0, 0, false                                                  \

@@ -13,6 +13,7 @@ struct ah_tuning ah__tuning_view(const struct ah_tuning_settings *settings)
         .lora_alpha = settings->lora_alpha,
         .lora_rslora = settings->lora_rslora,
         .lora_targets = settings->lora_targets[0] ? settings->lora_targets : NULL,
+        .frozen = settings->frozen[0] ? settings->frozen : NULL,
     };
 }
 
@@ -23,16 +24,25 @@ static int check_alpha(double alpha)
     return alpha >= 0 ? AH_OK : ah__fail(AH_EINPUT, "lora_alpha: found %g, expected a number above 0", alpha);
 }
 
-static int take_text(char to[AH_TUNING_TEXT], const char *text, const char *name, bool kept)
+static int take_text(char *to, size_t size, const char *text, const char *name, bool kept)
 {
     if (!text)
         return AH_OK;
     if (kept && strcmp(to, text) != 0)
         return ah__fail(AH_ESTALE, "%s: found '%.80s', expected '%.80s' as in the checkpoint", name, text, to);
-    if (strlen(text) >= AH_TUNING_TEXT)
-        return ah__fail(AH_EINPUT, "%s: found %zu bytes, expected at most %d", name, strlen(text), AH_TUNING_TEXT - 1);
-    snprintf(to, AH_TUNING_TEXT, "%s", text);
+    if (strlen(text) >= size)
+        return ah__fail(AH_EINPUT, "%s: found %zu bytes, expected at most %zu", name, strlen(text), size - 1);
+    snprintf(to, size, "%s", text);
     return AH_OK;
+}
+
+static int take_frozen(struct ah_tuning_settings *out, const char *word, bool kept)
+{
+    if (kept && word && !out->frozen[0])
+        return ah__fail(AH_ESTALE, "frozen: found '%.40s', expected nothing as in the checkpoint", word);
+    if (word && strcmp(word, "int8") != 0 && strcmp(word, "nf4") != 0)
+        return ah__fail(AH_EINPUT, "frozen: found '%.40s', expected int8 or nf4", word);
+    return take_text(out->frozen, sizeof out->frozen, word, "frozen", kept);
 }
 
 static int check_kept(const char *name, double asked, double saved)
@@ -63,8 +73,9 @@ int ah__tuning_resolve(struct ah_tuning_settings *out, const struct ah_tuning *a
     if (!resumed && asked->lora_rank && settings.lora_alpha <= settings.lora_rank &&
         settings.lora_alpha >= settings.lora_rank) /* it followed from the rank */
         settings.lora_alpha = 0;
-    AH_TRY(take_text(settings.freeze, asked->freeze, "freeze", resumed));
-    AH_TRY(take_text(settings.lora_targets, asked->lora_targets, "lora_targets", resumed));
+    AH_TRY(take_text(settings.freeze, AH_TUNING_TEXT, asked->freeze, "freeze", resumed));
+    AH_TRY(take_text(settings.lora_targets, AH_TUNING_TEXT, asked->lora_targets, "lora_targets", resumed));
+    AH_TRY(take_frozen(&settings, asked->frozen, resumed));
     if (resumed && asked->lora_rank)
         AH_TRY(check_kept("lora_rank", asked->lora_rank, settings.lora_rank));
     if (resumed && asked->lora_alpha > 0)
@@ -103,6 +114,8 @@ int ah__tuning_of_adapter(struct ah_tuning_settings *out, const struct ah_tuning
                         folder);
     AH_TRY(ah__adapter_config_load(&config, folder));
     int status = of_config(out, &config, folder, no_dropout);
+    if (status == AH_OK)
+        status = take_frozen(out, asked->frozen, false);
     ah__adapter_config_free(&config);
     return status;
 }
@@ -118,19 +131,21 @@ int ah__tuning_save(cJSON *object, const struct ah_tuning_settings *settings)
     AH_TRY(ah__json_add_int(object, "lora_rank", settings->lora_rank));
     AH_TRY(ah__json_add_double(object, "lora_alpha", settings->lora_alpha));
     AH_TRY(ah__json_add_bool(object, "lora_rslora", settings->lora_rslora));
+    if (settings->frozen[0])
+        AH_TRY(ah__json_add_string(object, "frozen", settings->frozen));
     return ah__json_add_string(object, "lora_targets", settings->lora_targets);
 }
 
-static int load_text(char to[AH_TUNING_TEXT], const struct ah_json *json, const char *key)
+static int load_text(char *to, size_t size, const struct ah_json *json, const char *key)
 {
     const char *text;
     if (!ah__json_has(json, key))
         return AH_OK;
     AH_TRY(ah__json_string(&text, json, key));
-    if (strlen(text) >= AH_TUNING_TEXT)
-        return ah__fail(AH_EINPUT, "%s: key '%s': found %zu bytes, expected at most %d", json->path, key, strlen(text),
-                        AH_TUNING_TEXT - 1);
-    snprintf(to, AH_TUNING_TEXT, "%s", text);
+    if (strlen(text) >= size)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found %zu bytes, expected at most %zu", json->path, key, strlen(text),
+                        size - 1);
+    snprintf(to, size, "%s", text);
     return AH_OK;
 }
 
@@ -140,12 +155,13 @@ int ah__tuning_load(struct ah_tuning_settings *out, const struct ah_json *json)
     struct ah_tuning_settings settings = {.lora_rank = 0};
     int64_t rank;
     double alpha;
-    AH_TRY(load_text(settings.freeze, json, "freeze"));
+    AH_TRY(load_text(settings.freeze, AH_TUNING_TEXT, json, "freeze"));
     if (ah__json_has(json, "lora_rank")) {
         AH_TRY(ah__json_int(&rank, json, "lora_rank", 1, RANK_MOST));
         AH_TRY(ah__json_double(&alpha, json, "lora_alpha", 1e-30, 1e30));
         AH_TRY(ah__json_bool(&settings.lora_rslora, json, "lora_rslora"));
-        AH_TRY(load_text(settings.lora_targets, json, "lora_targets"));
+        AH_TRY(load_text(settings.lora_targets, AH_TUNING_TEXT, json, "lora_targets"));
+        AH_TRY(load_text(settings.frozen, sizeof settings.frozen, json, "frozen"));
         settings.lora_rank = (int)rank;
         settings.lora_alpha = alpha;
     }

@@ -13,6 +13,7 @@ struct ah_tuning_settings {
     int lora_rank;                                             /* 0: no adapters */
     double lora_alpha;
     bool lora_rslora;
+    char frozen[8]; /* what frozen matrices are kept in; "": as they are computed with */
 };
 
 /* A view of it, valid as long as it is. */

@@ -52,7 +52,8 @@ static void same_file(const char *a, const char *b, const char *name)
 static void a_resumed_training_of_adapters_is_the_same(void **state)
 {
     (void)state;
-    static const char *const types[] = {"--dtype fp32", "--dtype bf16", "--dtype bf16 --moments int8"};
+    static const char *const types[] = {"--dtype fp32", "--dtype bf16", "--dtype bf16 --moments int8",
+                                        "--dtype fp32 --frozen int8", "--dtype bf16 --frozen nf4"};
     const char *model = base();
     for (size_t i = 0; i < AH_LENGTH(types); i++) {
         char options[400];
@@ -76,6 +77,31 @@ static void a_resumed_training_of_adapters_is_the_same(void **state)
         snprintf(remove, sizeof remove, "%s/half", where);
         assert_ok(ah__folder_remove(remove));
     }
+}
+
+/* What frozen matrices are kept in belongs to a training; an adapter can go on beside another form of them. */
+static void codes_are_kept_when_resumed(void **state)
+{
+    (void)state;
+    const char *model = base();
+    char options[400];
+    snprintf(options, sizeof options, "--model %s --lora-rank 2 --frozen nf4 --steps 1", model);
+    train("coded", options);
+    assert_ran(0);
+    run("train --resume %s/coded --frozen int8 --steps 2 --quiet", where);
+    assert_refused("--frozen: found 'int8', expected 'nf4' as in the checkpoint");
+    run("train --resume %s/coded --frozen nf4 --steps 2 --quiet", where);
+    assert_ran(0);
+    snprintf(options, sizeof options, "--model %s --lora-rank 2 --steps 1", model);
+    train("plain", options);
+    assert_ran(0);
+    run("train --resume %s/plain --frozen nf4 --steps 2 --quiet", where);
+    assert_refused("--frozen: found 'nf4', expected nothing as in the checkpoint");
+    snprintf(options, sizeof options, "--model %s --adapter %s/plain --frozen int8 --steps 1", model, where);
+    train("other", options);
+    assert_ran(0);
+    run("eval --model %s/coded --data %s/../README.md --seq 16", where, ah_test_source());
+    assert_ran(0);
 }
 
 /* What is frozen goes on as it was, whatever types compute and save. */
@@ -196,6 +222,9 @@ static void what_is_trained_is_checked(void **state)
         {"--freeze '*'", "step: found all parameters frozen, expected some to train"},
         {"--freeze '*layers.0.*'", "frozen parameter"},
         {"--lora-rank 4 --init random", "--lora-rank: found 4 beside random parameters, expected a model with weights"},
+        {"--lora-rank 4 --frozen int4", "--frozen: found 'int4', expected int8 or nf4"},
+        {"--frozen nf4", "--frozen: found 'nf4' without adapters, expected lora_rank beside it"},
+        {"--freeze '*.mlp.*' --frozen int8", "--frozen: found 'int8' without adapters, expected lora_rank beside it"},
         {"--adapter nowhere", "nowhere/adapter_config.json"},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
@@ -292,7 +321,7 @@ static void frozen_blocks_on_the_device_need_no_buffer(void **state)
 }
 
 AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is_the_same),
-              cmocka_unit_test(frozen_parameters_are_resumed_exactly),
+              cmocka_unit_test(codes_are_kept_when_resumed), cmocka_unit_test(frozen_parameters_are_resumed_exactly),
               cmocka_unit_test(weights_that_were_adapted_are_known_again),
               cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
               cmocka_unit_test(configurations_of_adapters_are_read_or_refused),

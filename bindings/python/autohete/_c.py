@@ -198,6 +198,7 @@ class ah_tuning(Structure):
         ("lora_alpha", c_double),
         ("lora_rslora", c_bool),
         ("lora_targets", c_char_p),
+        ("frozen", c_char_p),
     ]
 
 

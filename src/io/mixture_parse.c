@@ -1,5 +1,6 @@
 #include "io/mixture_parse.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -48,11 +49,17 @@ static int piece_take(bool *found, struct ah_mixture_item *out, const char *text
     return AH_OK;
 }
 
-/* The longest piece up to the end or a comma that names something; where none does, the first. */
+/* The longest piece up to the end or a comma that names something; where none does, the first. No name is longer than
+ * a path may be. */
 static int item_take(struct ah_mixture_item *out, const char **text)
 {
-    size_t first = strcspn(*text, ","), length = strlen(*text);
+    enum { WEIGHT_MOST = 40, PIECE_MOST = PATH_MAX + WEIGHT_MOST };
+    size_t first = strcspn(*text, ","), length = strnlen(*text, PIECE_MOST);
     bool found;
+    while ((*text)[length] && (*text)[length] != ',' && length > first)
+        length--;
+    if (length < first)
+        length = first;
     for (;;) {
         AH_TRY(piece_take(&found, out, *text, length));
         if (found || length == first)

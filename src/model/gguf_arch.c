@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/decoder.h"
 #include "model/gguf.h"
 #include "model/gguf_internal.h"
 
@@ -257,6 +258,10 @@ static int olmo_types(const struct ah_gguf_config *config)
     struct ah_gguf_array slides = {.count = 0};
     int64_t period = 4, layers = number_of(config->tree, "num_hidden_layers");
     const char *key = ah__gguf_key_of(room, config->arch, "attention.sliding_window_pattern");
+    if (layers > AH_DECODER_MOST_LAYERS)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected 1 to %d", ah__gguf_path(config->file),
+                        ah__gguf_key_of(room, config->arch, "block_count"), (long long)layers,
+                        (int)AH_DECODER_MOST_LAYERS);
     if (ah__gguf_int(&period, config->file, key, 1, INT32_MAX) != AH_OK)
         AH_TRY(ah__gguf_bools(&slides, config->file, key));
     if (slides.count && slides.count != layers)
@@ -276,10 +281,11 @@ static int olmo_read(const struct ah_gguf_config *config)
 {
     char room[AH_GGUF_KEY_SIZE];
     int64_t window;
-    double theta = 500000;
+    double theta = 10000; /* as llama.cpp takes both where neither is said */
     AH_TRY(ah__gguf_read_int(&window, config, "attention.sliding_window"));
     if (window <= 0)
         return AH_OK;
+    AH_TRY(ah__gguf_double(&theta, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base"), 0, 1e12));
     AH_TRY(ah__gguf_double(&theta, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base_swa"), 0, 1e12));
     if (theta < 500000 || theta > 500000)
         return ah__fail(AH_EINPUT, "%s: key '%s': found %g, expected 500000", ah__gguf_path(config->file), room, theta);
@@ -290,8 +296,28 @@ static int olmo_read(const struct ah_gguf_config *config)
     return olmo_types(config);
 }
 
+/* There a window is what makes an OLMo 2 one, and its blocks rotate by the base of the others. */
+static int olmo_check(const struct ah_gguf_written *to)
+{
+    double theta;
+    AH_TRY(ah__json_double(&theta, &to->json, "rope_theta", 0, 1e12));
+    if (ah__json_has(&to->json, "sliding_window") && (theta < 500000 || theta > 500000))
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'rope_theta': found %g, expected 500000, by which blocks with a window turn",
+                        to->json.path, theta);
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(to->json.node, "model_type");
+    bool three = cJSON_IsString(type) && strcmp(type->valuestring, "olmo3") == 0;
+    if (three && !ah__json_has(&to->json, "sliding_window") && ah__json_has(&to->json, "rope_scaling"))
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'sliding_window': found null beside 'rope_scaling', expected a window: llama.cpp "
+                        "scales all blocks of a model without one",
+                        to->json.path);
+    return AH_OK;
+}
+
 static int olmo_write(const struct ah_gguf_written *to)
 {
+    AH_TRY(olmo_check(to));
     if (!types_are(&to->json, 4))
         return ah__fail(AH_EINPUT,
                         "%s: key 'layer_types': found others, expected every fourth block to see all, as llama.cpp "

@@ -14,7 +14,7 @@ struct sizes {
     int64_t states[AH_CLASS_COUNT];                        /* p, m, v and the rest */
     int64_t device_state[AH_CLASS_COUNT];  /* p of a group on the device, where products may read it: then all of it */
     int64_t device_states[AH_CLASS_COUNT]; /* all states there: p alone where nothing is updated */
-    int64_t frozen[AH_CLASS_COUNT];        /* of one group on the host, in the compute dtype */
+    int64_t frozen[AH_CLASS_COUNT];        /* of one group, this rank's part, in the compute dtype */
     int64_t buffer[AH_CLASS_COUNT];        /* parameters or gradient of one group in the compute dtype */
     int64_t host_grad[AH_CLASS_COUNT];     /* this rank's part of the gradient, on the host */
     bool own_grads;                        /* those of blocks have places of their own, not buffers */

@@ -196,7 +196,7 @@ static void set_group(struct estimate *estimate, int class)
     set_device_bytes(estimate, AH_ITEM_UPDATE_DEVICE, class,
                      shard * (state_bytes(estimate->partition) + estimate->dtype_bytes));
     if (estimate->world_size > 1)
-        set_device_bytes(estimate, AH_ITEM_CAST, class, 2 * shard * estimate->dtype_bytes);
+        set_device_bytes(estimate, AH_ITEM_CAST, class, 2 * shard_bytes);
     set(estimate, AH_ITEM_PREFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_REFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_OFFLOAD, class, shard * estimate->dtype_bytes / estimate->d2h_bytes_per_s * 1e9);
@@ -209,7 +209,10 @@ static void set_group(struct estimate *estimate, int class)
     if (estimate->world_size < 2)
         return;
     double others = (estimate->world_size - 1) / estimate->world_size;
-    double ns = others * bytes / figure(estimate, AH_FIGURE_BUS) * 1e9 + figure(estimate, AH_FIGURE_COLLECTIVE);
+    const struct ah_group *of = &partition->groups[group];
+    int gathers = of->trained > 0 && of->trained < of->count ? 2 : 1; /* what is frozen apart */
+    double ns =
+        others * bytes / figure(estimate, AH_FIGURE_BUS) * 1e9 + gathers * figure(estimate, AH_FIGURE_COLLECTIVE);
     set(estimate, AH_ITEM_GATHER, class, ns);
     if (partition->frozen)
         ns = others * shard * estimate->world_size * estimate->dtype_bytes / figure(estimate, AH_FIGURE_BUS) * 1e9 +

@@ -238,6 +238,11 @@ static int place_fill(const struct ah_workload *workload, const struct ah_worklo
         AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, compute, place->state[0], compute, place->trained));
     AH_TRY(cast(workload, AH_LANE_HOST, place->host_frozen, compute, values + place->trained, AH_F32, frozen));
     frozen_codes_fill(workload, place, normals);
+    if (place->frozen) { /* this rank's part waits there for its CAST */
+        int64_t first, ranks = ah__step_ranks(workload->partition);
+        int64_t count = ah__part_range(&first, frozen, workload->comm->rank, (int)ranks);
+        AH_TRY(copy_in(workload, place->frozen, place->host_frozen + first * element, count * element));
+    }
     return copy_in(workload, place->param + place->trained * element, place->host_frozen, frozen * element);
 }
 

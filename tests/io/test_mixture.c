@@ -1,5 +1,6 @@
 /* Several files of data mixed: what the text of --data means, whose sample is whose, and shares. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -96,6 +97,25 @@ static void names_are_told_from_weights(void **state)
     expect_items(text, 2, (const char *[]){in("x,y"), b}, (double[]){0, 0});
     expect_items("gone.jsonl:1,lost:b.jsonl:2", 2, (const char *[]){"gone.jsonl", "lost:b.jsonl"}, (double[]){1, 2});
     expect_items("gone:away", 1, (const char *[]){"gone:away"}, (double[]){0});
+}
+
+/* More names than a path is long, and one that is longer. */
+static void long_lists_are_taken_name_by_name(void **state)
+{
+    (void)state;
+    enum { NAMES = 300, LENGTH = 40, LONG = 6000 };
+    static char text[NAMES * (LENGTH + 1) + LONG + 1];
+    struct ah_mixture_items items;
+    size_t at = 0;
+    for (int i = 0; i < NAMES; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%0*d,", LENGTH, i);
+    memset(text + at, 'x', LONG);
+    assert_ok(ah__mixture_parse(&items, text));
+    assert_int_equal(items.count, NAMES + 1);
+    for (int i = 0; i < NAMES; i++)
+        assert_true(strlen(items.item[i].path) == LENGTH && atoi(items.item[i].path) == i);
+    assert_int_equal(strlen(items.item[NAMES].path), LONG);
+    ah__mixture_items_free(&items);
 }
 
 static void what_is_wrong_is_named(void **state)
@@ -315,7 +335,8 @@ static void validation_has_the_shares(void **state)
     ah__mixture_close(mixture);
 }
 
-AH_TEST_SUITE("io/mixture", cmocka_unit_test(names_are_told_from_weights), cmocka_unit_test(what_is_wrong_is_named),
+AH_TEST_SUITE("io/mixture", cmocka_unit_test(names_are_told_from_weights),
+              cmocka_unit_test(long_lists_are_taken_name_by_name), cmocka_unit_test(what_is_wrong_is_named),
               cmocka_unit_test(shares_are_exact), cmocka_unit_test(sources_alternate),
               cmocka_unit_test(by_size_each_window_once_an_epoch), cmocka_unit_test(batches_split_alike),
               cmocka_unit_test(the_text_opens_it_again), cmocka_unit_test(a_text_that_means_others_is_refused),

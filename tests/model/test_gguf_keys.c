@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "io/gguf_write.h"
 #include "model/gguf.h"
 #include "test.h"
@@ -149,6 +150,36 @@ static void olmo3_has_its_windows_and_yarn(void **state)
     ah_model_free(model);
 }
 
+/* The golden file with another 4-byte value of a key, whose name, type and value follow each other. */
+static void olmo3_with(const char *path, const char *key, const void *value)
+{
+    char from[512], *bytes;
+    size_t count, length = strlen(key), at = 0;
+    snprintf(from, sizeof from, "%s/golden/gguf/olmo3.gguf", ah_test_source());
+    assert_ok(ah__file_read(&bytes, &count, from, 1 << 20));
+    while (at + length + 8 < count && memcmp(bytes + at, key, length) != 0)
+        at++;
+    assert_true(at + length + 8 < count);
+    memcpy(bytes + at + length + 4, value, 4);
+    assert_ok(ah__file_write(path, bytes, count));
+    ah__free(bytes);
+}
+
+/* Blocks with a window turn by the file's base, where it names no other; so many blocks are not counted out. */
+static void what_olmo3_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    const float base = 10000;
+    const uint32_t blocks = 0x7fffffff;
+    char path[512];
+    struct ah_model *model;
+    snprintf(path, sizeof path, "%s/olmo3.gguf", ah_test_folder());
+    olmo3_with(path, "olmo2.rope.freq_base", &base);
+    assert_fails(ah_model_load(&model, path), AH_EINPUT, "found 10000, expected 500000");
+    olmo3_with(path, "olmo2.block_count", &blocks);
+    assert_fails(ah_model_load(&model, path), AH_EINPUT, "block_count': found 2147483647, expected 1 to 4096");
+}
+
 /* The model is read, and the line that llama.cpp warns with is a note. */
 static void a_missing_way_to_split_is_noted(void **state)
 {
@@ -177,4 +208,4 @@ static void a_missing_way_to_split_is_noted(void **state)
 
 AH_TEST_SUITE("model/gguf_keys", cmocka_unit_test(a_factor_alone_is_linear),
               cmocka_unit_test(other_scalings_are_refused), cmocka_unit_test(olmo3_has_its_windows_and_yarn),
-              cmocka_unit_test(a_missing_way_to_split_is_noted))
+              cmocka_unit_test(what_olmo3_cannot_be_is_refused), cmocka_unit_test(a_missing_way_to_split_is_noted))

@@ -349,6 +349,11 @@ static void what_llama_cpp_lacks_is_not_written(void **state)
         {"{\"model_type\": \"qwen2\", " SIZES ", \"use_sliding_window\": true, \"sliding_window\": 5, "
          "\"max_window_layers\": 0}",
          "key 'use_sliding_window': found true, expected false"},
+        {"{\"model_type\": \"olmo3\", " SIZES ", \"sliding_window\": 8, \"rope_theta\": 10000}",
+         "key 'rope_theta': found 10000, expected 500000"},
+        {"{\"model_type\": \"olmo3\", " SIZES ", \"sliding_window\": null, \"rope_scaling\": {\"rope_type\": "
+         "\"yarn\", \"factor\": 4, \"original_max_position_embeddings\": 16}}",
+         "key 'sliding_window': found null beside 'rope_scaling'"},
         {"{\"model_type\": \"olmo3\", " SIZES ", \"layer_types\": [\"full_attention\", \"sliding_attention\", "
          "\"sliding_attention\", \"full_attention\"]}",
          "key 'layer_types': found others, expected every fourth block to see all"},

@@ -39,6 +39,7 @@ struct ah_cuda_slot {
     struct ah_event wait[AH_WORK_MAX_WAITS];
     int64_t over_ns; /* by the host's clock, when its number was seen; under the device's mutex */
     int64_t end_ns;  /* as reported */
+    int64_t next_ns; /* when the first began, of those reported already that waited for it */
 };
 
 /* A lane as a stream. Slot s % AH_LANE_RING belongs to the lane's s-th work until it is reported. The host lane has no

@@ -126,6 +126,7 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     slot->label = work->label;
     slot->epoch = cuda->epoch_last;
     slot->sequence = 0; /* not reported yet */
+    slot->next_ns = INT64_MAX;
     slot->waits = work->waits;
     memcpy(slot->wait, work->wait, sizeof slot->wait);
     if (work_is_skipped(stream))
@@ -201,6 +202,21 @@ static int64_t event_ns(const struct ah_cuda_epoch *epoch, cudaEvent_t event)
     return epoch->ns + (int64_t)((double)ms * 1e6);
 }
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What a work waited for and is reported after it ended no later than it began. */
+static void waits_bound(struct ah_cuda *cuda, const struct ah_cuda_slot *slot, int64_t start_ns)
+{
+    for (int i = 0; i < slot->waits; i++) {
+        struct ah_cuda_slot *other = ah__cuda_slot(&cuda->stream[slot->wait[i].lane], slot->wait[i].sequence);
+        if (!other->sequence)
+            other->next_ns = earlier(other->next_ns, start_ns);
+    }
+}
+
 /* When all that a work waited for was over, as far as that is still known. */
 static int64_t waits_end_ns(struct ah_cuda *cuda, const struct ah_cuda_slot *slot)
 {
@@ -237,8 +253,10 @@ static bool times_fill(struct ah_cuda_stream *stream, struct ah_cuda_slot *slot,
         times_measure(cuda, slot, done, over_ns);
     else
         done->start_ns = done->end_ns = ah__host_now_ns();
+    done->start_ns = earlier(done->start_ns, slot->next_ns);
     done->start_ns = later(done->start_ns, later(stream->last_end_ns, waits_end_ns(cuda, slot)));
-    stream->last_end_ns = done->end_ns = later(done->end_ns, done->start_ns);
+    stream->last_end_ns = done->end_ns = later(earlier(done->end_ns, slot->next_ns), done->start_ns);
+    waits_bound(cuda, slot, done->start_ns);
     return counts;
 }
 

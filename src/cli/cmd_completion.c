@@ -20,6 +20,7 @@ static const struct {
     {"save-dtype", "bf16 fp32"},
     {"master", "bf16 fp32"},
     {"moments", "bf16 fp32 int8"},
+    {"frozen", "int8 nf4"},
     {"schedule", "cosine linear constant"},
     {"init", "weights random"},
     {"nonfinite", "stop skip"},

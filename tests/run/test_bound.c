@@ -80,7 +80,7 @@ static void numbers_do_not_depend_on_ranks(void **state)
 
 /* What some work does, in bytes or elements. */
 struct amounts {
-    int64_t tasks, copied, cast, updated, with_rest, params, moments;
+    int64_t tasks, copied, cast, widened, updated, with_rest, params, moments;
 };
 
 static struct amounts amounts_of(const struct ah_work *work)
@@ -92,6 +92,8 @@ static struct amounts amounts_of(const struct ah_work *work)
             sum.copied += task->as.copy.bytes;
         if (task->type == AH_TASK_CAST)
             sum.cast += task->as.cast.count * ah__dtype_bytes(task->as.cast.from_dtype);
+        if (task->type == AH_TASK_EXPAND)
+            sum.widened += task->as.expand.count;
         if (task->type != AH_TASK_ADAM)
             continue;
         sum.updated += task->as.adam.count;
@@ -186,6 +188,47 @@ static void check_types(enum ah_dtype compute, enum ah_dtype master, enum ah_dty
     tiny_fini(&tiny);
 }
 
+/* Codes of zeros would be other work than those of a model. */
+static void expect_codes(const struct ah_workload *workload)
+{
+    const struct ah_partition *partition = workload->partition;
+    const struct ah_workload_place *place = &workload->place[1];
+    int64_t element = ah__dtype_bytes(partition->compute), said = 0;
+    for (int p = 0; p < partition->param_count; p++) {
+        const struct ah_param *param = &partition->params[p];
+        if (param->group != 1 || !param->coded)
+            continue;
+        const char *at = place->param + param->offset * element;
+        bool other = false;
+        for (int64_t i = 1; i < param->kept * element; i++)
+            other = other || at[i] != at[0];
+        assert_true(other);
+        said++;
+    }
+    assert_int_equal(said, 4);
+}
+
+static void check_codes(enum ah_dtype compute, const char *codes)
+{
+    static const enum ah_item_kind blocks[] = {AH_ITEM_PREFETCH, AH_ITEM_FORWARD, AH_ITEM_BACKWARD};
+    struct tiny tiny;
+    struct ah_dev *dev;
+    struct ah_workload workload = {.dev = NULL};
+    tiny_init_tuned(&tiny, compute, tiny_untied, 0, 2, 1, &(struct ah_tuning){.lora_rank = 4, .frozen = codes});
+    assert_ok(ah__dev_cpu_open(&dev, &(struct ah_dev_options){.threads = 1}));
+    assert_ok(ah__workload_init(&workload, tiny.partition, dev));
+    expect_codes(&workload);
+    struct ah_plan plan = exact_resident(&tiny);
+    plan.switches.offload_optimizer = TINY_LAYERS;
+    plan.switches.offload_params = TINY_LAYERS;
+    plan.switches.buffers = 2;
+    snprintf(plan.policy, sizeof plan.policy, "autohete");
+    check_plan(&tiny, plan, &workload, blocks, AH_LENGTH(blocks), true);
+    ah__workload_fini(&workload);
+    ah_dev_close(dev);
+    tiny_fini(&tiny);
+}
+
 /* Or the planner counts with bytes that no training moves. */
 static void a_profile_does_what_a_run_does(void **state)
 {
@@ -196,6 +239,8 @@ static void a_profile_does_what_a_run_does(void **state)
     check_types(AH_BF16, AH_F32, AH_U8);
     check_types(AH_BF16, AH_BF16, AH_BF16);
     check_types(AH_BF16, AH_BF16, AH_U8);
+    check_codes(AH_F32, "int8");
+    check_codes(AH_BF16, "nf4");
 }
 
 AH_TEST_SUITE("run/bound", cmocka_unit_test(numbers_do_not_depend_on_ranks),

@@ -14,6 +14,14 @@ static void normals_fill(float *x, int count, uint64_t seed)
         x[i] = (float)ah__random_normal(seed, (uint64_t)i) * (i / AH_NF4_GROUP % 7 ? 0.02F : 3.0F);
 }
 
+static float largest(const float *x, int count)
+{
+    float most = 0;
+    for (int i = 0; i < count; i++)
+        most = fmaxf(most, fabsf(x[i]));
+    return most;
+}
+
 /* The number of the quantile with the smallest distance, all looked at. */
 static int nearest_quantile(double fraction)
 {
@@ -36,9 +44,7 @@ static void nf4_takes_the_nearest_quantile(void **state)
     ah__codes_narrow(kept, x, COUNT, AH_CODES_NF4);
     ah__codes_widen(back, kept, COUNT, AH_CODES_NF4);
     for (int g = 0; g < COUNT / AH_NF4_GROUP; g++) {
-        float most = 0;
-        for (int i = 0; i < AH_NF4_GROUP; i++)
-            most = fmaxf(most, fabsf(x[g * AH_NF4_GROUP + i]));
+        float most = largest(x + g * AH_NF4_GROUP, AH_NF4_GROUP);
         for (int i = g * AH_NF4_GROUP; i < (g + 1) * AH_NF4_GROUP; i++) {
             const unsigned char *block = kept + i / AH_CODES_BLOCK * AH_NF4_BYTES;
             int byte = block[i % AH_CODES_BLOCK / 2], code = i % 2 ? byte & 15 : byte >> 4;
@@ -62,14 +68,12 @@ static void int8_takes_the_nearest_step(void **state)
     ah__codes_narrow(kept, x, COUNT, AH_CODES_INT8);
     ah__codes_widen(back, kept, COUNT, AH_CODES_INT8);
     for (int g = 0; g < COUNT / AH_INT8_GROUP; g++) {
-        double most = 0;
-        for (int i = 0; i < AH_INT8_GROUP; i++)
-            most = fmax(most, fabs((double)x[g * AH_INT8_GROUP + i]));
-        double scale = (double)ah__f16_value(ah__f16_of((float)most / 127));
+        float most = largest(x + g * AH_INT8_GROUP, AH_INT8_GROUP);
+        double scale = (double)ah__f16_value(ah__f16_of(most / 127));
         for (int i = g * AH_INT8_GROUP; i < (g + 1) * AH_INT8_GROUP; i++) {
             double code = (double)back[i] / scale;
             assert_true(fabs(code - nearbyint(code)) < 1e-4 && fabs(code) < 127.001);
-            assert_true(fabs(code - (double)x[i] / (most / 127)) < 0.5001);
+            assert_true(fabs(code - (double)x[i] / ((double)most / 127)) < 0.5001);
         }
     }
     /* What came from codes, as from a GGUF's Q8_0, has the same codes. */

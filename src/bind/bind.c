@@ -1,52 +1,12 @@
-#include "bind/bind.h"
+#include "bind/internal.h"
 
 #include <string.h>
-
-#include "base/hash.h"
 
 enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
 
 /* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
-/* Everything an item is bound with. */
-struct bind {
-    struct ah_work *work;
-    const struct ah_item *item;
-    const struct ah_binding *binding;
-    const struct ah_addresses *at;
-};
-
-static const struct ah_group *group_of(const struct bind *bind)
-{
-    return &bind->binding->partition->groups[bind->binding->group];
-}
-
-static int64_t element_bytes(const struct bind *bind)
-{
-    return ah__dtype_bytes(bind->binding->partition->compute);
-}
-
-/* The trained elements of the group that are this rank's: *first and so many; all of one rank alone. */
-static int64_t part_of(int64_t *first, const struct bind *bind)
-{
-    int ranks = ah__step_ranks(bind->binding->partition);
-    return ah__part_range(first, group_of(bind)->trained, bind->binding->rank, ranks);
-}
-
-/* Where they lie in what has the whole group in the compute dtype. */
-static char *part_at(const struct bind *bind, char *whole)
-{
-    int64_t first;
-    part_of(&first, bind);
-    return whole ? whole + first * element_bytes(bind) : NULL;
-}
-
-static bool is_sharded(const struct bind *bind)
-{
-    return ah__step_ranks(bind->binding->partition) > 1;
-}
-
-static struct ah_task *task_add(const struct bind *bind, enum ah_task_type type)
+struct ah_task *ah__bind_task(const struct bind *bind, enum ah_task_type type)
 {
     struct ah_task *task = &bind->work->task[bind->work->tasks++];
     memset(task, 0, sizeof *task);
@@ -64,7 +24,7 @@ static void bases_fill(char *base[AH_SPACE_COUNT], const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
     char *targets = at->tokens + at->tokens_bytes / 2;
-    base[AH_SPACE_PARAM] = ah__is_widened(group_of(bind)) ? at->widened : at->param;
+    base[AH_SPACE_PARAM] = ah__is_widened(ah__bind_group(bind)) ? at->widened : at->param;
     base[AH_SPACE_GRAD] = at->sum;
     base[AH_SPACE_SHARED] = at->shared_param;
     base[AH_SPACE_SHARED_GRAD] = at->shared_sum;
@@ -101,7 +61,7 @@ static void steps_fill(int64_t step[AH_SPACE_COUNT], const struct bind *bind)
 static void program_add(const struct bind *bind, const struct ah_prepared *prepared, const struct ah_prepared *then,
                         int first, int count)
 {
-    struct ah_task *task = task_add(bind, AH_TASK_PROGRAM);
+    struct ah_task *task = ah__bind_task(bind, AH_TASK_PROGRAM);
     task->as.program.prepared = prepared;
     task->as.program.then = then;
     task->as.program.repeats = count;
@@ -126,9 +86,9 @@ static void programs_add(const struct bind *bind, const struct ah_prepared *befo
         program_add(bind, before ? before : adds, before ? adds : NULL, together, count - together);
 }
 
-static void copy_add(const struct bind *bind, void *to, const void *from, int64_t bytes)
+void ah__bind_copy(const struct bind *bind, void *to, const void *from, int64_t bytes)
 {
-    struct ah_task *task = task_add(bind, AH_TASK_COPY);
+    struct ah_task *task = ah__bind_task(bind, AH_TASK_COPY);
     task->as.copy.to = to;
     task->as.copy.from = from;
     task->as.copy.bytes = bytes;
@@ -150,32 +110,32 @@ static int64_t chunk_of(int64_t *first, const struct bind *bind, int64_t count)
 }
 
 /* Those of this rank's part. */
-static int64_t chunk_range(int64_t *first, const struct bind *bind)
+int64_t ah__bind_chunk(int64_t *first, const struct bind *bind)
 {
     int64_t part;
-    return chunk_of(first, bind, part_of(&part, bind));
+    return chunk_of(first, bind, ah__bind_part(&part, bind));
 }
 
 /* The item's chunk of `count` elements in the compute dtype. */
 static void elements_copy_add(const struct bind *bind, char *to, const char *from, int64_t count)
 {
-    int64_t first, element = element_bytes(bind), elements = chunk_of(&first, bind, count);
+    int64_t first, element = ah__bind_element_bytes(bind), elements = chunk_of(&first, bind, count);
     if (elements > 0)
-        copy_add(bind, to + first * element, from + first * element, elements * element);
+        ah__bind_copy(bind, to + first * element, from + first * element, elements * element);
 }
 
 /* A chunk of this rank's part of the trained parameters, or of their gradient. */
 static void chunk_copy_add(const struct bind *bind, char *to, const char *from)
 {
     int64_t part;
-    elements_copy_add(bind, to, from, part_of(&part, bind));
+    elements_copy_add(bind, to, from, ah__bind_part(&part, bind));
 }
 
 /* Those of the frozen elements that are this rank's: *first, counted from the first frozen one, and so many. */
 static int64_t frozen_part(int64_t *first, const struct bind *bind)
 {
     int ranks = ah__step_ranks(bind->binding->partition);
-    return ah__part_range(first, ah__frozen_count(group_of(bind)), bind->binding->rank, ranks);
+    return ah__part_range(first, ah__frozen_count(ah__bind_group(bind)), bind->binding->rank, ranks);
 }
 
 /* Where they lie in what has the whole group in the compute dtype. */
@@ -183,7 +143,7 @@ static char *frozen_at(const struct bind *bind, char *whole)
 {
     int64_t first;
     frozen_part(&first, bind);
-    return whole + (group_of(bind)->trained + first) * element_bytes(bind);
+    return whole + (ah__bind_group(bind)->trained + first) * ah__bind_element_bytes(bind);
 }
 
 /* A chunk of this rank's part of the frozen parameters. */
@@ -193,149 +153,50 @@ static void frozen_copy_add(const struct bind *bind, char *to, const char *from)
     elements_copy_add(bind, to, from, frozen_part(&first, bind));
 }
 
-/* An update of the item's chunk, which begins at *first, without operands. */
-static struct ah_task *adam_task(int64_t *first, const struct bind *bind)
-{
-    int64_t part, count = chunk_range(first, bind);
-    part_of(&part, bind);
-    int64_t decayed = group_of(bind)->decayed - part - *first;
-    struct ah_task *task = task_add(bind, AH_TASK_ADAM);
-    task->as.adam.dtype = bind->binding->partition->compute;
-    task->as.adam.count = count;
-    task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
-    task->as.adam.adam = bind->binding->adam;
-    task->as.adam.adam.draw = (uint32_t)ah__hash_int((uint64_t)bind->binding->group, bind->binding->adam.draw);
-    task->as.adam.moment_dtype = bind->binding->partition->step.moments;
-    task->as.adam.first = part + *first;
-    return task;
-}
-
-/* Where the elements of each state from `first` on lie; null of a state that there is not. */
-static void states_at(char *at[AH_STATE_COUNT], const struct bind *bind, char *const states[AH_STATE_COUNT],
-                      int64_t first)
-{
-    const struct ah_partition *partition = bind->binding->partition;
-    for (int i = 0; i < AH_STATE_COUNT; i++)
-        at[i] = ah__state_size(partition, i, 1) ? states[i] + ah__state_size(partition, i, first) : NULL;
-}
-
-static void adam_states(struct ah_task *task, char *const at[AH_STATE_COUNT])
-{
-    task->as.adam.p = at[0];
-    task->as.adam.m = at[1];
-    task->as.adam.v = at[2];
-    task->as.adam.rest = at[AH_STATE_REST];
-}
-
-static void adam_add(const struct bind *bind)
-{
-    const struct ah_addresses *at = bind->at;
-    if (group_of(bind)->trained == 0)
-        return;
-    bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE, ahead = bind->item->kind == AH_ITEM_UPDATE_SPECULATIVE;
-    const char *reduced = at->reduced ? at->reduced : part_at(bind, at->grad);
-    const char *grad = on_host ? at->update_grad : reduced;
-    char *states[AH_STATE_COUNT], *to[AH_STATE_COUNT];
-    int64_t first;
-    struct ah_task *task = adam_task(&first, bind);
-    states_at(states, bind, at->states, first);
-    adam_states(task, states);
-    if (ahead) {
-        states_at(to, bind, at->spare_states, first);
-        task->as.adam.to_p = to[0];
-        task->as.adam.to_m = to[1];
-        task->as.adam.to_v = to[2];
-        task->as.adam.to_rest = to[AH_STATE_REST];
-    }
-    task->as.adam.g = grad + first * element_bytes(bind);
-    if (bind->binding->clip > 0 && !ahead)
-        task->as.adam.scale =
-            (const float *)(const void *)((on_host ? at->host_results : at->results) + AH_RESULTS_SCALE);
-    if (!on_host && at->update_copy)
-        copy_add(bind, part_at(bind, at->update_copy) + first * element_bytes(bind), states[0],
-                 task->as.adam.count * element_bytes(bind));
-}
-
-/* The chunk's states lie in the stage. */
-static void adam_streamed_add(const struct bind *bind)
-{
-    const struct ah_addresses *at = bind->at;
-    char *stage[AH_STATE_COUNT];
-    int64_t first;
-    struct ah_task *task = adam_task(&first, bind);
-    states_at(stage, bind, at->stage, 0);
-    adam_states(task, stage);
-    task->as.adam.g = at->stage_grad;
-    if (bind->binding->clip > 0 && bind->item->shadow_set < 0)
-        task->as.adam.scale = (const float *)(const void *)(at->results + AH_RESULTS_SCALE);
-}
-
-/* That of a group without a gradient is zero from the start. */
-static void norm_add(const struct bind *bind)
-{
-    if (group_of(bind)->trained == 0)
-        return;
-    struct ah_task *task = task_add(bind, AH_TASK_SQNORM);
-    int64_t first;
-    task->as.sqnorm.g = part_at(bind, bind->at->grad);
-    task->as.sqnorm.dtype = bind->binding->partition->compute;
-    task->as.sqnorm.count = part_of(&first, bind);
-    task->as.sqnorm.out = (double *)(void *)(bind->at->results + AH_RESULTS_NORMS) + bind->binding->group;
-}
-
-/* The last backward knows all norms. */
-static void clip_add(const struct bind *bind)
-{
-    struct ah_task *task = task_add(bind, AH_TASK_CLIP);
-    task->as.clip.squares = (const double *)(const void *)(bind->at->results + AH_RESULTS_NORMS);
-    task->as.clip.count = bind->binding->partition->group_count;
-    task->as.clip.limit = bind->binding->clip;
-    task->as.clip.scale = (float *)(void *)(bind->at->results + AH_RESULTS_SCALE);
-}
-
 /* All trained elements of a group, from F32 to the compute dtype. */
 static void narrow_add(const struct bind *bind, char *to, const char *from)
 {
-    if (group_of(bind)->trained == 0)
+    if (ah__bind_group(bind)->trained == 0)
         return;
-    struct ah_task *task = task_add(bind, AH_TASK_CAST);
+    struct ah_task *task = ah__bind_task(bind, AH_TASK_CAST);
     task->as.cast.to = to;
     task->as.cast.from = from;
     task->as.cast.to_dtype = bind->binding->partition->compute;
     task->as.cast.from_dtype = AH_F32;
-    task->as.cast.count = group_of(bind)->trained;
-    task->as.cast.zeros = group_of(bind)->gaps;
-    task->as.cast.zero_count = group_of(bind)->trained_gaps;
+    task->as.cast.count = ah__bind_group(bind)->trained;
+    task->as.cast.zeros = ah__bind_group(bind)->gaps;
+    task->as.cast.zero_count = ah__bind_group(bind)->trained_gaps;
 }
 
 /* Embedding and head may have their gradients in one place, one after the other, and different gaps. */
 static void gaps_clear(const struct bind *bind)
 {
-    if (group_of(bind)->trained_gaps == 0 || bind->binding->partition->shared_group >= 0)
+    if (ah__bind_group(bind)->trained_gaps == 0 || bind->binding->partition->shared_group >= 0)
         return;
-    struct ah_task *task = task_add(bind, AH_TASK_CAST);
+    struct ah_task *task = ah__bind_task(bind, AH_TASK_CAST);
     task->as.cast.to = bind->at->grad;
     task->as.cast.from = bind->at->grad;
     task->as.cast.to_dtype = task->as.cast.from_dtype = AH_F32;
-    task->as.cast.zeros = group_of(bind)->gaps;
-    task->as.cast.zero_count = group_of(bind)->trained_gaps;
+    task->as.cast.zeros = ah__bind_group(bind)->gaps;
+    task->as.cast.zero_count = ah__bind_group(bind)->trained_gaps;
 }
 
 /* This rank's part: from its states, or from where it has been fetched to. */
 static void cast(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
-    int64_t first, count = part_of(&first, bind), frozen = frozen_part(&first, bind);
+    int64_t first, count = ah__bind_part(&first, bind), frozen = frozen_part(&first, bind);
     if (count > 0)
-        copy_add(bind, part_at(bind, at->param), at->shard ? at->shard : at->states[0], count * element_bytes(bind));
+        ah__bind_copy(bind, ah__bind_part_at(bind, at->param), at->shard ? at->shard : at->states[0],
+                      count * ah__bind_element_bytes(bind));
     if (frozen > 0)
-        copy_add(bind, frozen_at(bind, at->param), at->frozen, frozen * element_bytes(bind));
+        ah__bind_copy(bind, frozen_at(bind, at->param), at->frozen, frozen * ah__bind_element_bytes(bind));
 }
 
 static void collective_add(const struct bind *bind, enum ah_collective kind, char *buffer, int64_t count,
                            enum ah_dtype dtype)
 {
-    struct ah_task *task = task_add(bind, AH_TASK_COLLECTIVE);
+    struct ah_task *task = ah__bind_task(bind, AH_TASK_COLLECTIVE);
     task->as.collective.kind = kind;
     task->as.collective.buffer = buffer;
     task->as.collective.part_count = count;
@@ -358,8 +219,8 @@ static void totals_add(const struct bind *bind)
     int losses = ah__micro_batches(partition);
     char *totals = at->results + ah__results_totals(partition);
     const char *flags = at->tokens + ah__tokens_flags(partition);
-    copy_add(bind, totals, at->results + ah__results_losses(partition), losses * (int64_t)sizeof(float));
-    copy_add(bind, totals + losses * (int64_t)sizeof(float), flags, AH_FLAGS * (int64_t)sizeof(float));
+    ah__bind_copy(bind, totals, at->results + ah__results_losses(partition), losses * (int64_t)sizeof(float));
+    ah__bind_copy(bind, totals + losses * (int64_t)sizeof(float), flags, AH_FLAGS * (int64_t)sizeof(float));
     collective_add(bind, AH_SUM_FLOATS, totals, losses + AH_FLAGS, AH_F32);
     collective_add(bind, AH_SUM_DOUBLES, at->results + AH_RESULTS_NORMS, partition->group_count, AH_F32);
 }
@@ -368,29 +229,30 @@ static void totals_add(const struct bind *bind)
 
 static void input(const struct bind *bind)
 {
-    copy_add(bind, bind->at->tokens, bind->at->host_tokens, bind->at->tokens_bytes);
+    ah__bind_copy(bind, bind->at->tokens, bind->at->host_tokens, bind->at->tokens_bytes);
 }
 
 /* Codes become what programs read, once for all micro-batches; what is beside them is copied along. */
 static void widen_add(const struct bind *bind)
 {
-    const struct ah_group *group = group_of(bind);
+    const struct ah_group *group = ah__bind_group(bind);
     const struct ah_partition *partition = bind->binding->partition;
-    int64_t element = element_bytes(bind), rest = group->placed - group->trained - group->coded;
+    int64_t element = ah__bind_element_bytes(bind), rest = group->placed - group->trained - group->coded;
     const char *from = bind->at->param;
     char *to = bind->at->widened;
     if (!ah__is_widened(group))
         return;
     if (group->trained > 0)
-        copy_add(bind, to, from, group->trained * element);
-    struct ah_task *task = task_add(bind, AH_TASK_EXPAND);
+        ah__bind_copy(bind, to, from, group->trained * element);
+    struct ah_task *task = ah__bind_task(bind, AH_TASK_EXPAND);
     task->as.expand.to = to + group->trained * element;
     task->as.expand.from = from + group->trained * element;
     task->as.expand.to_dtype = partition->compute;
     task->as.expand.codes = partition->codes;
     task->as.expand.count = group->coded;
     if (rest > 0)
-        copy_add(bind, to + (group->placed - rest) * element, from + (group->count - rest) * element, rest * element);
+        ah__bind_copy(bind, to + (group->placed - rest) * element, from + (group->count - rest) * element,
+                      rest * element);
 }
 
 static void forward(const struct bind *bind)
@@ -416,23 +278,23 @@ static void backward(const struct bind *bind)
         narrow_add(bind, bind->at->grad, bind->at->sum);
     else if (bind->binding->class != AH_CLASS_BLOCK)
         gaps_clear(bind);
-    if (is_sharded(bind)) /* the norm is that of the sum */
+    if (ah__bind_sharded(bind)) /* the norm is that of the sum */
         return;
-    norm_add(bind);
+    ah__bind_norm(bind);
     if (bind->binding->class == AH_CLASS_EMBEDDING && bind->binding->clip > 0)
-        clip_add(bind);
+        ah__bind_clip(bind);
 }
 
 static void fetch(const struct bind *bind)
 {
     char *shard = bind->at->shard;
-    chunk_copy_add(bind, shard ? shard : part_at(bind, bind->at->param), bind->at->host_param);
+    chunk_copy_add(bind, shard ? shard : ah__bind_part_at(bind, bind->at->param), bind->at->host_param);
     frozen_copy_add(bind, shard ? bind->at->frozen : frozen_at(bind, bind->at->param), bind->at->host_frozen);
 }
 
 static void offload(const struct bind *bind)
 {
-    chunk_copy_add(bind, bind->at->host_grad, part_at(bind, bind->at->grad));
+    chunk_copy_add(bind, bind->at->host_grad, ah__bind_part_at(bind, bind->at->grad));
 }
 
 /* Back where a fetch took them from: the same bytes. */
@@ -445,37 +307,12 @@ static void evict(const struct bind *bind)
 /* A block's input, and what it keeps, lie in its stage one behind the other. */
 static void activations_out(const struct bind *bind)
 {
-    copy_add(bind, bind->at->host_activations, bind->at->input, bind->at->activation_bytes);
+    ah__bind_copy(bind, bind->at->host_activations, bind->at->input, bind->at->activation_bytes);
 }
 
 static void activations_in(const struct bind *bind)
 {
-    copy_add(bind, bind->at->input, bind->at->host_activations, bind->at->activation_bytes);
-}
-
-static void states_in(const struct bind *bind)
-{
-    const struct ah_addresses *at = bind->at;
-    char *states[AH_STATE_COUNT];
-    int64_t first, count = chunk_range(&first, bind);
-    states_at(states, bind, at->states, first);
-    for (int i = 0; i < AH_STATE_COUNT; i++)
-        if (states[i])
-            copy_add(bind, at->stage[i], states[i], ah__state_size(bind->binding->partition, i, count));
-    copy_add(bind, at->stage_grad, at->update_grad + first * element_bytes(bind), count * element_bytes(bind));
-}
-
-/* On the device, then home: to the spare states while the norm is not known. */
-static void update_streamed(const struct bind *bind)
-{
-    const struct ah_addresses *at = bind->at;
-    char *states[AH_STATE_COUNT];
-    int64_t first, count = chunk_range(&first, bind);
-    states_at(states, bind, bind->item->shadow_set >= 0 ? at->spare_states : at->states, first);
-    adam_streamed_add(bind);
-    for (int i = 0; i < AH_STATE_COUNT; i++)
-        if (states[i])
-            copy_add(bind, states[i], at->stage[i], ah__state_size(bind->binding->partition, i, count));
+    ah__bind_copy(bind, bind->at->input, bind->at->host_activations, bind->at->activation_bytes);
 }
 
 /* The loss once the head is done, the norms once the embedding is; and with them, of several ranks, the totals. */
@@ -486,30 +323,32 @@ static void result(const struct bind *bind)
     int64_t offset = norms ? AH_RESULTS_NORMS : ah__results_losses(partition);
     int64_t bytes = norms ? (int64_t)sizeof(double) * partition->group_count
                           : (int64_t)sizeof(float) * ah__micro_batches(partition);
-    if (norms && is_sharded(bind))
+    if (norms && ah__bind_sharded(bind))
         bytes = ah__results_bytes(partition) - offset;
-    copy_add(bind, bind->at->host_results + offset, bind->at->results + offset, bytes);
+    ah__bind_copy(bind, bind->at->host_results + offset, bind->at->results + offset, bytes);
 }
 
 static void gather(const struct bind *bind)
 {
-    const struct ah_group *group = group_of(bind);
+    const struct ah_group *group = ah__bind_group(bind);
     parts_add(bind, AH_ALL_GATHER, bind->at->param, group->trained);
-    parts_add(bind, AH_ALL_GATHER, bind->at->param + group->trained * element_bytes(bind), ah__frozen_count(group));
+    parts_add(bind, AH_ALL_GATHER, bind->at->param + group->trained * ah__bind_element_bytes(bind),
+              ah__frozen_count(group));
 }
 
 static void reduce(const struct bind *bind)
 {
-    int64_t first, count = part_of(&first, bind);
-    parts_add(bind, AH_REDUCE_SCATTER, bind->at->grad, group_of(bind)->trained);
-    norm_add(bind);
+    int64_t first, count = ah__bind_part(&first, bind);
+    parts_add(bind, AH_REDUCE_SCATTER, bind->at->grad, ah__bind_group(bind)->trained);
+    ah__bind_norm(bind);
     if (bind->at->reduced && count > 0)
-        copy_add(bind, bind->at->reduced, part_at(bind, bind->at->grad), count * element_bytes(bind));
+        ah__bind_copy(bind, bind->at->reduced, ah__bind_part_at(bind, bind->at->grad),
+                      count * ah__bind_element_bytes(bind));
     if (bind->binding->class != AH_CLASS_EMBEDDING) /* whose gradient is the last */
         return;
     totals_add(bind);
     if (bind->binding->clip > 0)
-        clip_add(bind);
+        ah__bind_clip(bind);
 }
 
 int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_binding *binding,
@@ -520,15 +359,15 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
         [AH_ITEM_FORWARD] = forward,
         [AH_ITEM_BACKWARD] = backward,
         [AH_ITEM_CAST] = cast,
-        [AH_ITEM_UPDATE_DEVICE] = adam_add,
-        [AH_ITEM_UPDATE_HOST] = adam_add,
-        [AH_ITEM_UPDATE_SPECULATIVE] = adam_add,
+        [AH_ITEM_UPDATE_DEVICE] = ah__bind_update,
+        [AH_ITEM_UPDATE_HOST] = ah__bind_update,
+        [AH_ITEM_UPDATE_SPECULATIVE] = ah__bind_update,
         [AH_ITEM_PREFETCH] = fetch,
         [AH_ITEM_REFETCH] = fetch,
         [AH_ITEM_OFFLOAD] = offload,
         [AH_ITEM_EVICT] = evict,
-        [AH_ITEM_STATES_IN] = states_in,
-        [AH_ITEM_UPDATE_STAGED] = update_streamed,
+        [AH_ITEM_STATES_IN] = ah__bind_states_in,
+        [AH_ITEM_UPDATE_STAGED] = ah__bind_update_staged,
         [AH_ITEM_ACTIVATIONS_OUT] = activations_out,
         [AH_ITEM_ACTIVATIONS_IN] = activations_in,
         [AH_ITEM_RESULT] = result,

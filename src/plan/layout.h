@@ -15,10 +15,7 @@
 #ifndef AH_PLAN_LAYOUT_H
 #define AH_PLAN_LAYOUT_H
 
-#include "partition/partition.h"
-#include "sched/switches.h"
-
-enum { AH_LAYOUT_ALIGN = 256 };
+#include "plan/sizes.h"
 
 /* One group's optimizer states (parameter p, moments m and v, and where its master has one p's rest) and buffers of its
  * own. Blocks on the host have their states in sets (struct ah_layout), take parameters that come from there, and their
@@ -101,18 +98,5 @@ static inline int64_t ah__state_at(const struct ah_layout_group *group, int whic
 int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_switches *switches,
                    int64_t workspace_bytes);
 void ah__layout_free(struct ah_layout *layout);
-
-/* What one more buffer adds to the device's total: the size of a block's parameters, or of its gradient. */
-int64_t ah__layout_buffer_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
-
-/* What one more shadow states adds to the host's total. */
-int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
-
-/* What a block that keeps so much has of a step: its input and that, of all micro-batches. */
-int64_t ah__layout_activation_bytes(const struct ah_partition *partition, enum ah_keeping keeping);
-
-/* The same two totals without placing anything, for the search. */
-void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
-                      const struct ah_switches *switches, int64_t workspace_bytes);
 
 #endif

@@ -9,10 +9,6 @@
 #include "plan/layout.h"
 #include "sched/switch_table.h"
 
-/* Bytes on device and host that belong to no block, embedding and head optimized on the device: the paper's M_gc and
- * M_cc. */
-void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition);
-
 /* "resident" (everything on the device, no recomputation) or keys of sched/switches.def, in any order, for a model of
  * `layers` blocks. Fills the switches of *out; those that the text leaves open are 0. *given: a bit (1 <<
  * AH_SWITCH_...) for each that it decides. Zeroes predictions and signature, leaves policy empty. AH_EINPUT: "--plan:

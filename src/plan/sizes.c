@@ -1,0 +1,291 @@
+#include "plan/sizes.h"
+
+#include "bind/bind.h"
+
+enum { STAGING_MOST_BYTES = 1 << 20 };
+
+static int64_t max_bytes(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t round_up(int64_t bytes)
+{
+    return (bytes + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN;
+}
+
+static int64_t largest_param_bytes(const struct ah_partition *partition, int group)
+{
+    const struct ah_group *g = &partition->groups[group];
+    int64_t largest = 0;
+    for (int i = 0; i < g->param_count; i++)
+        largest = max_bytes(largest, ah__shape_count(&partition->params[g->first_param + i].shape));
+    return (largest + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN * (int64_t)sizeof(float);
+}
+
+/* Loading and saving goes through host memory in pieces; states that are on the host need none. */
+static int64_t staging_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
+{
+    const int lowest[AH_CLASS_COUNT] = {0, 1, switches->layers + 1}; /* of each class, the last to go to the host */
+    int64_t largest = 0;
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
+        if (!ah__on_host(switches, lowest[class]))
+            largest = max_bytes(largest, largest_param_bytes(partition, lowest[class]));
+    return largest < STAGING_MOST_BYTES ? round_up(largest) : STAGING_MOST_BYTES;
+}
+
+/* The most scratch that any of the programs with a bit in `kinds` needs. */
+static int64_t work_of(const struct ah_code *code, unsigned kinds)
+{
+    int64_t most = 0;
+    for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
+        if (kinds >> kind & 1)
+            most = max_bytes(most, code->program[kind].work_bytes);
+    return most;
+}
+
+/* Which programs of a block a plan runs. Evaluation runs FORWARD_DROP under every plan. */
+static unsigned block_programs(const struct ah_switches *switches)
+{
+    unsigned kinds = 1U << AH_PROGRAM_FORWARD_DROP | 1U << AH_PROGRAM_BACKWARD;
+    if (switches->checkpoint < switches->layers)
+        kinds |= 1U << AH_PROGRAM_FORWARD;
+    if (switches->checkpoint > 0)
+        kinds |= 1U << AH_PROGRAM_RECOMPUTE;
+    if (switches->selective > 0)
+        kinds |= 1U << AH_PROGRAM_RECOMPUTE_SELECTIVE;
+    return kinds;
+}
+
+/* No block runs between the head's forward and its backward, so what the head saves may lie in the scratch of blocks,
+ * behind the scratch of its own two programs. */
+static void measure_work(struct ah_sizes *sizes, const struct ah_partition *partition,
+                         const struct ah_switches *switches)
+{
+    const struct ah_code *code = partition->code, *head = &code[AH_CLASS_HEAD];
+    sizes->head_work = round_up(work_of(head, 1U << AH_PROGRAM_FORWARD | 1U << AH_PROGRAM_BACKWARD));
+    sizes->head_saved = round_up(head->saved_bytes);
+    int64_t work = sizes->head_work + sizes->micro_batches * sizes->head_saved;
+    work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_FORWARD_DROP));
+    if (partition->step.logits)
+        work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_INFER));
+    work = max_bytes(work, ah__code_work_bytes(&code[AH_CLASS_EMBEDDING]));
+    work = max_bytes(work, work_of(&code[AH_CLASS_BLOCK], block_programs(switches)));
+    sizes->work = round_up(max_bytes(work, partition->work_bytes_least));
+}
+
+/* `count` elements in the compute dtype, in parts of all ranks. */
+static int64_t parts_bytes(const struct ah_partition *partition, int64_t count, const struct ah_switches *switches)
+{
+    int ranks = ah__world_size(switches);
+    return round_up(ranks * ah__part_count(count, ranks) * ah__dtype_bytes(partition->compute));
+}
+
+/* Embedding's or head's gradient, F32 while it is summed, and in the compute dtype in parts of all ranks. */
+static int64_t sum_bytes(const struct ah_partition *partition, int group, const struct ah_switches *switches)
+{
+    int64_t bytes = partition->groups[group].trained * (int64_t)sizeof(float);
+    int64_t parts = parts_bytes(partition, partition->groups[group].trained, switches);
+    return ah__world_size(switches) > 1 ? max_bytes(bytes, parts) : bytes;
+}
+
+static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *partition,
+                           const struct ah_switches *switches)
+{
+    int64_t element_bytes = ah__dtype_bytes(partition->compute);
+    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++) {
+        int group = ah__class_representative(class, switches->layers);
+        const struct ah_group *of = &partition->groups[group];
+        int ranks = ah__world_size(switches);
+        int64_t part = ah__part_count(of->trained, ranks), read = ranks > 1 ? part : of->count;
+        sizes->on_host[class] = ah__on_host(switches, group);
+        sizes->state[class] = round_up(ah__state_size(partition, 0, part));
+        sizes->moment[class] = round_up(ah__state_size(partition, 1, part));
+        int64_t updated = 2 * sizes->moment[class] + round_up(ah__state_size(partition, AH_STATE_REST, part));
+        sizes->states[class] = sizes->state[class] + updated;
+        sizes->device_state[class] = round_up(ah__state_size(partition, 0, read));
+        sizes->device_states[class] = sizes->device_state[class] + (partition->step.infers ? 0 : updated);
+        sizes->buffer[class] = parts_bytes(partition, of->count, switches);
+        sizes->host_grad[class] = round_up(part * element_bytes);
+        sizes->frozen[class] = round_up(ah__part_count(ah__frozen_count(of), ranks) * element_bytes);
+    }
+    if (switches->staged > 0) {
+        int64_t part = ah__part_count(partition->groups[1].trained, ah__world_size(switches));
+        int64_t chunk = ah__chunk_count(part, switches->chunks);
+        sizes->stage_state = round_up(ah__state_size(partition, 0, chunk));
+        sizes->stage_moment = round_up(ah__state_size(partition, 1, chunk));
+        sizes->stage_rest = round_up(ah__state_size(partition, AH_STATE_REST, chunk));
+        sizes->stages = AH_STAGING_BUFFERS * (sizes->stage_state + 2 * sizes->stage_moment + sizes->stage_rest +
+                                              round_up(chunk * element_bytes));
+    }
+    sizes->copies = ah__world_size(switches) > 1;
+    sizes->embedding_grad = sum_bytes(partition, 0, switches);
+    sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, switches));
+    if (ah__share_gradients(switches, partition->step.clips)) {
+        sizes->embedding_grad = max_bytes(sizes->embedding_grad, sum_bytes(partition, switches->layers + 1, switches));
+        sizes->head_grad = 0;
+    }
+    if (switches->share_embedding_head)
+        sizes->ends = max_bytes(sizes->buffer[AH_CLASS_EMBEDDING], sizes->buffer[AH_CLASS_HEAD]);
+    if (partition->step.infers)
+        sizes->embedding_grad = sizes->head_grad = 0;
+    if (partition->compute != AH_F32 && !partition->step.infers)
+        sizes->accumulator = round_up(partition->groups[1].trained * (int64_t)sizeof(float));
+    if (ah__is_widened(&partition->groups[1]))
+        sizes->widened = round_up(partition->groups[1].placed * element_bytes);
+    if (partition->frozen)
+        sizes->block_grad = parts_bytes(partition, partition->groups[1].trained, switches);
+    sizes->own_grads = partition->frozen;
+}
+
+/* What is made again is of one micro-batch, and lies where a block that keeps all of its activations has them: those
+ * come later in forward and are over in backward. Blocks that pass have no place but the stages, of which each has room
+ * for what the last of them keeps, which is the most. */
+static void measure_saved(struct ah_sizes *sizes, const struct ah_code *block, const struct ah_switches *switches)
+{
+    int keeping = ah__keeping_count(switches, AH_KEEPS_ALL, true, 0);
+    int selective = ah__keeping_count(switches, AH_KEEPS_PRODUCTS, true, 0);
+    sizes->saved = round_up(block->saved_bytes);
+    sizes->kept = round_up(block->kept_bytes);
+    sizes->saved_sets = keeping > 0 ? keeping : selective == 0 && switches->checkpoint > 0 ? 1 : 0;
+    sizes->saved_all = sizes->saved_sets * sizes->saved * (keeping > 0 ? sizes->micro_batches : 1);
+    sizes->kept_all = selective * sizes->kept * sizes->micro_batches;
+    if (sizes->saved_sets == 0 && switches->selective > 0)
+        sizes->cheap = round_up(block->saved_bytes - block->kept_bytes);
+    sizes->activations[AH_KEEPS_INPUT] = sizes->micro_batches * sizes->input;
+    sizes->activations[AH_KEEPS_PRODUCTS] = sizes->micro_batches * (sizes->input + sizes->kept);
+    sizes->activations[AH_KEEPS_ALL] = sizes->micro_batches * (sizes->input + sizes->saved);
+    if (ah__passing_blocks(switches) > 0)
+        sizes->activation_stage = sizes->activations[ah__keeping_at(switches, switches->layers)];
+}
+
+void ah__sizes(struct ah_sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches,
+               int64_t workspace_bytes)
+{
+    const struct ah_code *code = partition->code;
+    *sizes = (struct ah_sizes){.micro_batches = ah__micro_batches(partition)};
+    measure_groups(sizes, partition, switches);
+    sizes->input = round_up(max_bytes(code[AH_CLASS_BLOCK].input_bytes, code[AH_CLASS_HEAD].input_bytes));
+    measure_saved(sizes, &code[AH_CLASS_BLOCK], switches);
+    sizes->cache = round_up(code[AH_CLASS_BLOCK].cache_bytes);
+    sizes->embedding_saved = round_up(code[AH_CLASS_EMBEDDING].saved_bytes);
+    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++)
+        sizes->boundary = max_bytes(sizes->boundary, max_bytes(code[class].boundary_bytes, code[class].output_bytes));
+    sizes->boundary = round_up(sizes->boundary);
+    measure_work(sizes, partition, switches);
+    sizes->workspace = round_up(workspace_bytes);
+    sizes->tokens = 2 * round_up(ah__tokens_bytes(partition) / 2);
+    sizes->results = round_up(ah__results_bytes(partition));
+    sizes->staging = staging_bytes(partition, switches);
+}
+
+/* ---- totals ---- */
+
+int ah__shard_count(const struct ah_switches *switches)
+{
+    return ah__world_size(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
+}
+
+/* With several ranks, blocks that stay on the device but not whole: this rank's part of what is frozen stays there. */
+static int homes_count(const struct ah_switches *switches)
+{
+    return ah__world_size(switches) > 1 ? switches->layers - switches->offload_optimizer - switches->unsharded : 0;
+}
+
+int ah__reduced_count(const struct ah_partition *partition, const struct ah_switches *switches)
+{
+    bool wait = ah__world_size(switches) > 1 && partition->step.clips;
+    return wait ? switches->layers - switches->offload_optimizer : 0;
+}
+
+int ah__inputs_count(const struct ah_switches *switches)
+{
+    return switches->layers + 1 - ah__passing_blocks(switches);
+}
+
+/* Embedding or head on the device: states unless they are on the host, parameters unless the master serves. */
+static int64_t dedicated_bytes(const struct ah_sizes *sizes, enum ah_class class)
+{
+    bool host = sizes->on_host[class];
+    bool apart = (host || sizes->copies) && sizes->ends == 0;
+    int64_t frozen = sizes->ends > 0 ? sizes->frozen[class] : 0; /* else in that place */
+    return (host ? 0 : sizes->device_states[class] + frozen) + (apart ? sizes->buffer[class] : 0);
+}
+
+/* Device bytes that belong to no block: the same under every (c, p, o) with embedding and head where they are. */
+static int64_t outside_bytes(const struct ah_sizes *sizes)
+{
+    int64_t bytes = sizes->embedding_grad + sizes->head_grad + sizes->ends;
+    bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
+    return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
+           sizes->stages + AH_ACTIVATION_BUFFERS * sizes->activation_stage + sizes->accumulator + sizes->widened +
+           2 * sizes->tokens + 2 * sizes->results;
+}
+
+/* Activations that wait for backward on the host. */
+static int64_t host_activation_bytes(const struct ah_sizes *sizes, const struct ah_switches *switches)
+{
+    int64_t bytes = 0;
+    for (int keeping = 0; keeping < AH_KEEPING_COUNT; keeping++)
+        bytes += sizes->activations[keeping] *
+                 ah__keeping_count(switches, (enum ah_keeping)keeping, false, switches->offload_activations);
+    return bytes;
+}
+
+/* Host bytes that belong to no block. */
+static int64_t host_outside_bytes(const struct ah_sizes *sizes)
+{
+    int64_t bytes = 2 * sizes->tokens + 2 * sizes->results + sizes->staging;
+    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++)
+        if (class != AH_CLASS_BLOCK && sizes->on_host[class])
+            bytes += sizes->states[class] + sizes->host_grad[class] + sizes->frozen[class];
+    return bytes;
+}
+
+int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
+{
+    struct ah_sizes sizes = {.copies = false};
+    measure_groups(&sizes, partition, switches);
+    return sizes.states[AH_CLASS_BLOCK];
+}
+
+int64_t ah__layout_buffer_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
+{
+    int ranks = ah__world_size(switches);
+    return round_up(ranks * ah__part_count(partition->groups[1].count, ranks) * ah__dtype_bytes(partition->compute));
+}
+
+int64_t ah__layout_activation_bytes(const struct ah_partition *partition, enum ah_keeping keeping)
+{
+    struct ah_switches none = {.layers = partition->layers};
+    struct ah_sizes sizes;
+    ah__sizes(&sizes, partition, &none, 0);
+    return sizes.activations[keeping];
+}
+
+void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
+                      const struct ah_switches *switches, int64_t workspace_bytes)
+{
+    struct ah_sizes sizes;
+    ah__sizes(&sizes, partition, switches, workspace_bytes);
+    int parts = ah__shard_count(switches) + ah__reduced_count(partition, switches);
+    int frozen = ah__shard_count(switches) + homes_count(switches);
+    int on_device = switches->layers - switches->offload_optimizer;
+    *device = (switches->buffers + switches->unsharded) * sizes.buffer[AH_CLASS_BLOCK] +
+              parts * sizes.host_grad[AH_CLASS_BLOCK] + frozen * sizes.frozen[AH_CLASS_BLOCK] +
+              switches->layers * sizes.block_grad + sizes.device_states[AH_CLASS_BLOCK] * on_device +
+              ah__inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
+              sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
+    *host = sizes.states[AH_CLASS_BLOCK] * ah__host_sets(switches) +
+            (sizes.host_grad[AH_CLASS_BLOCK] + sizes.frozen[AH_CLASS_BLOCK]) * switches->offload_optimizer +
+            host_activation_bytes(&sizes, switches) + host_outside_bytes(&sizes);
+}
+
+void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition)
+{
+    struct ah_switches all_recompute = {.layers = partition->layers, .checkpoint = partition->layers};
+    struct ah_sizes sizes;
+    ah__sizes(&sizes, partition, &all_recompute, 0);
+    *device = outside_bytes(&sizes);
+    *host = host_outside_bytes(&sizes);
+}

@@ -234,6 +234,9 @@ AH_API int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_mic
 /* After a plan for micro-batches of `size` was refused with AH_EBUDGET: the largest smaller size that has a plan within
  * the budget; 0: none. */
 AH_API int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size);
+/* After the same refusal: the sequences of the largest smaller step in micro-batches of `size` that has a plan within
+ * the budget; 0: none. */
+AH_API int ah_sequences_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size);
 /* After the same refusal: whether masters and moments in smaller types have a plan within the budget, and a step with
  * the largest of those. */
 AH_API int ah_states_advise(bool *found, struct ah_step_options *out, const struct ah_micro_batch_options *options,

@@ -170,6 +170,18 @@ int ah__compare_search(struct ah_compare *compare)
                           &compare->budget, compare->policies[0], NULL);
 }
 
+/* Too long a step, if that is the reason. */
+static int say_sequences(struct ah_evaluation *evaluation, const struct ah_compare *compare, const char *policy)
+{
+    int64_t sequences;
+    size_t said = strlen(evaluation->reason);
+    int status = ah_session_sequences(&sequences, compare->session, &compare->budget, policy);
+    if (status == AH_OK && sequences > 0)
+        snprintf(evaluation->reason + said, sizeof evaluation->reason - said,
+                 "; a step of at most %lld sequence%s fits", (long long)sequences, sequences == 1 ? "" : "s");
+    return status;
+}
+
 /* A sweep goes upwards: with more memory no policy that searches is slower than before. */
 static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compare)
 {
@@ -183,6 +195,8 @@ static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compar
                              ah_session_profile(compare->session), &compare->budget, compare->policies[i], &options);
         if (status == AH_OK && evaluations[i].fits)
             *before = evaluations[i].plan;
+        else if (status == AH_OK)
+            status = say_sequences(&evaluations[i], compare, compare->policies[i]);
     }
     return status;
 }

@@ -118,6 +118,23 @@ int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *opt
     return AH_OK;
 }
 
+/* The more micro-batches a step has, the more activations wait for backward. */
+int ah_sequences_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size)
+{
+    int64_t fit = 0, too_many = options->batch / size;
+    while (too_many - fit > 1) {
+        struct ah_micro_batch_options smaller = *options;
+        int64_t count = fit + (too_many - fit) / 2;
+        bool fits;
+        smaller.batch = count * size;
+        AH_TRY(size_fits(&fits, &smaller, size));
+        fit = fits ? count : fit;
+        too_many = fits ? too_many : count;
+    }
+    *out = fit * size;
+    return AH_OK;
+}
+
 int ah_states_advise(bool *found, struct ah_step_options *out, const struct ah_micro_batch_options *options,
                      int64_t size)
 {

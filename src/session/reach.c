@@ -93,18 +93,15 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
     };
 }
 
-static int choose_micro_batch(struct ah_session *session)
+int ah_session_sequences(int64_t *out, const struct ah_session *session, const struct ah_budget *budget,
+                         const char *policy)
 {
-    const struct ah_micro_batch_options options = micro_batch_options(session);
-    struct ah_micro_batch chosen;
-    AH_TRY(ah_micro_batch_choose(&chosen, &options));
-    session->info.micro_batch = chosen.size;
-    session->info.micro_batches = (int)(session->info.rank_batch / chosen.size);
-    session->info.profile_kept_s = chosen.profile_kept_s;
-    session->graph = chosen.graph;
-    session->partition = chosen.partition;
-    session->profile = chosen.profile;
-    session->plan = chosen.plan;
+    struct ah_micro_batch_options options = micro_batch_options(session);
+    int64_t of_rank;
+    options.budget = *budget;
+    options.policy = policy;
+    AH_TRY(ah_sequences_advise(&of_rank, &options, session->info.micro_batch));
+    *out = session->info.world_size * of_rank;
     return AH_OK;
 }
 
@@ -115,26 +112,49 @@ static void states_advice(char *text, size_t size, const struct ah_step_options 
     bool master = now->master != would_do->master;
     if (master)
         less = would_do->master == would_do->moments ? "masters and " : "masters in bf16 and ";
-    snprintf(text, size, "; %smoments in %s would do within this budget", less, moments);
+    snprintf(text, size, "%smoments in %s", less, moments);
 }
 
-/* After a refused budget: its message, and a size of micro-batches or types of optimizer states that would do. */
-static int advise(const struct ah_session *session)
+/* After a refused budget: its message, and what would do: smaller micro-batches, else fewer of them in a step, else
+ * smaller types of optimizer states. */
+static int advise(const struct ah_session *session, int64_t size)
 {
     const struct ah_micro_batch_options options = micro_batch_options(session);
     struct ah_step_options step;
-    char refusal[512], advice[96] = "";
-
-    int64_t smaller;
+    char refusal[512], would_do[96] = "";
+    int64_t smaller, sequences;
     bool found;
     snprintf(refusal, sizeof refusal, "%s", ah_error());
-    AH_TRY(ah_micro_batch_advise(&smaller, &options, session->info.micro_batch));
-    AH_TRY(ah_states_advise(&found, &step, &options, session->info.micro_batch));
+    AH_TRY(ah_micro_batch_advise(&smaller, &options, size));
+    AH_TRY(ah_sequences_advise(&sequences, &options, size));
+    AH_TRY(ah_states_advise(&found, &step, &options, size));
     if (smaller)
-        snprintf(advice, sizeof advice, "; micro-batches of %" PRId64 " would do within this budget", smaller);
+        snprintf(would_do, sizeof would_do, "micro-batches of %" PRId64, smaller);
+    else if (sequences)
+        snprintf(would_do, sizeof would_do, "a step of at most %" PRId64 " sequences",
+                 session->info.world_size * sequences);
     else if (found)
-        states_advice(advice, sizeof advice, &options.step, &step);
-    return ah__fail(AH_EBUDGET, "%s%s", refusal, advice);
+        states_advice(would_do, sizeof would_do, &options.step, &step);
+    return *would_do ? ah__fail(AH_EBUDGET, "%s; %s would do within this budget", refusal, would_do)
+                     : ah__fail(AH_EBUDGET, "%s", refusal);
+}
+
+static int choose_micro_batch(struct ah_session *session)
+{
+    const struct ah_micro_batch_options options = micro_batch_options(session);
+    struct ah_micro_batch chosen;
+    int status = ah_micro_batch_choose(&chosen, &options);
+    if (status == AH_EBUDGET)
+        return advise(session, 1);
+    AH_TRY(status);
+    session->info.micro_batch = chosen.size;
+    session->info.micro_batches = (int)(session->info.rank_batch / chosen.size);
+    session->info.profile_kept_s = chosen.profile_kept_s;
+    session->graph = chosen.graph;
+    session->partition = chosen.partition;
+    session->profile = chosen.profile;
+    session->plan = chosen.plan;
+    return AH_OK;
 }
 
 static int make_plan(struct ah_session *session)
@@ -145,7 +165,7 @@ static int make_plan(struct ah_session *session)
                                &session->info.budget, session->options.policy, &search);
     if (status != AH_EBUDGET || !(session->dev || session->hardware) || session->options.fixed_micro_batch)
         return status;
-    return advise(session);
+    return advise(session, session->info.micro_batch);
 }
 
 /* A plan is plain data, and all ranks are of one version. */

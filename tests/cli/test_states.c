@@ -1,4 +1,7 @@
-/* Types of optimizer states on the command line: what they need, and that a refusal names those that would do. */
+/* Types of optimizer states on the command line: what they need, and that a refusal names those that would do, or a
+ * smaller step. */
+#include <string.h>
+
 #include "cli/program.h"
 
 static void a_refusal_names_types_that_would_do(void **state)
@@ -23,6 +26,29 @@ static void a_refusal_names_types_that_would_do(void **state)
         "--host-memory 600MiB --device-memory 420MiB",
         root, root);
     assert_refused("; masters in bf16 and moments in int8 would do within this budget");
+}
+
+/* One sequence more, in micro-batches of one, does not fit; in the table of `simulate` too. */
+static void a_refusal_names_the_longest_step_that_would_do(void **state)
+{
+    (void)state;
+    const char *format = "%s --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --seq 256 "
+                         "--device-memory 2GiB --policy autohete-paper --micro-batch 1 --batch %d",
+               *root = ah_test_source(), *words = "; a step of at most ";
+    int sequences = 0;
+    run(format, "plan", root, root, 512);
+    assert_refused(words);
+    assert_int_equal(sscanf(strstr(ran.err, words) + strlen(words), "%d sequences would do", &sequences), 1);
+    assert_in_range(sequences, 100, 511);
+    run(format, "plan", root, root, sequences);
+    assert_ran(0);
+    run(format, "plan", root, root, sequences + 1);
+    assert_refused(words);
+    run(format, "simulate", root, root, sequences + 1);
+    assert_ran(0);
+    char fits[64];
+    snprintf(fits, sizeof fits, "; a step of at most %d sequences fits\n", sequences);
+    assert_says(ran.out, fits);
 }
 
 /* What README says. */
@@ -54,4 +80,5 @@ static void types_are_checked(void **state)
 }
 
 AH_TEST_SUITE("cli/states", cmocka_unit_test(a_refusal_names_types_that_would_do),
+              cmocka_unit_test(a_refusal_names_the_longest_step_that_would_do),
               cmocka_unit_test(eight_billion_parameters_in_64_gb), cmocka_unit_test(types_are_checked))

@@ -1,5 +1,6 @@
 #include "graph/graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_ELEMENTS_LOG2 = 48 }; /* of one value; keeps every byte count far inside int64_t */
@@ -35,6 +36,20 @@ int ah__graph_top_scope(const struct ah_graph *graph, int scope)
     while (scope >= 0 && graph->scopes[scope].parent >= 0)
         scope = graph->scopes[scope].parent;
     return scope;
+}
+
+int ah__scope_number(const char *name, size_t *prefix)
+{
+    enum { DIGITS_MOST = 6 };
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name)
+        return -1;
+    size_t digits = strspn(dot + 1, "0123456789");
+    if (!digits || digits > DIGITS_MOST || dot[1 + digits] || (digits > 1 && dot[1] == '0'))
+        return -1;
+    if (prefix)
+        *prefix = (size_t)(dot - name);
+    return atoi(dot + 1);
 }
 
 char *ah__graph_scope_path(const struct ah_graph *graph, int scope, char *text, size_t size)

@@ -121,6 +121,9 @@ struct ah_tensor ah__graph_remember(struct ah_graph *graph, int status, const ch
 
 /* Top-level scope of a scope ("h.3" of "h.3.attn"), or -1. */
 int ah__graph_top_scope(const struct ah_graph *graph, int scope);
+/* The number of a block by its scope's name, "h.12" -> 12, with *prefix (null: not wanted) the bytes before the dot; -1
+ * when the name does not end in a number behind a dot. */
+int ah__scope_number(const char *name, size_t *prefix);
 /* "h.3.attn" into text[size], "(top level)" for -1; returns text. */
 char *ah__graph_scope_path(const struct ah_graph *graph, int scope, char *text, size_t size);
 

@@ -115,11 +115,24 @@ int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning)
                : ah__fail(AH_EINPUT, "lora_targets: found '%.40s', expected names of linear layers", targets);
 }
 
+/* What the parameter being recorded is in: "embedding", "blocks" or "head". Blocks are top-level scopes NAME.0, ... */
+static const char *part_of(const struct ah_graph *graph)
+{
+    int top = ah__graph_top_scope(graph, graph->current_scope);
+    if (top >= 0 && ah__scope_number(graph->scopes[top].name, NULL) >= 0)
+        return "blocks";
+    for (size_t i = 0; i < graph->scope_count; i++)
+        if (graph->scopes[i].parent < 0 && ah__scope_number(graph->scopes[i].name, NULL) >= 0)
+            return "head";
+    return "embedding";
+}
+
 bool ah__graph_freezes(struct ah_graph *graph, const char *name)
 {
     bool frozen = graph->lora_rank > 0;
+    const char *part = graph->freeze.count ? part_of(graph) : "";
     for (size_t i = 0; i < graph->freeze.count; i++)
-        if (fnmatch(graph->freeze.name[i], name, 0) == 0)
+        if (fnmatch(graph->freeze.name[i], name, 0) == 0 || strcmp(graph->freeze.name[i], part) == 0)
             graph->freeze.found[i] = frozen = true;
     return frozen;
 }
@@ -151,7 +164,9 @@ int ah__graph_tuning_check(const struct ah_graph *graph)
 {
     for (size_t i = 0; i < graph->freeze.count; i++)
         if (!graph->freeze.found[i])
-            return ah__fail(AH_EINPUT, "freeze: found '%.80s', which no parameter is called; expected names like '%s'",
+            return ah__fail(AH_EINPUT,
+                            "freeze: found '%.80s', which no parameter is called; expected embedding, blocks, head or "
+                            "names like '%s'",
                             graph->freeze.name[i], graph->first_param ? graph->first_param : "");
     for (size_t i = 0; i < graph->lora_targets.count; i++)
         if (!graph->lora_targets.found[i])

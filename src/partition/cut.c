@@ -1,22 +1,8 @@
 #include "partition/cut.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 256, DIGITS_MOST = 6 };
-
-/* "h.12" -> 12, *prefix 1; -1 when the name does not end in a number behind a dot. */
-static int block_number(const char *name, size_t *prefix)
-{
-    const char *dot = strrchr(name, '.');
-    if (!dot || dot == name)
-        return -1;
-    size_t digits = strspn(dot + 1, "0123456789");
-    if (!digits || digits > DIGITS_MOST || dot[1 + digits] || (digits > 1 && dot[1] == '0'))
-        return -1;
-    *prefix = (size_t)(dot - name);
-    return atoi(dot + 1);
-}
+enum { NAME_BYTES = 256 };
 
 static const char *node_text(const struct ah_cut *cut, int number, char *text, size_t size)
 {
@@ -78,7 +64,7 @@ static int find_blocks(struct ah_cut *cut)
     int count = (int)cut->graph->node_count;
     for (int n = 0; n < count; n++) {
         size_t prefix = 0;
-        int number = block_number(top_name(cut, n), &prefix);
+        int number = ah__scope_number(top_name(cut, n), &prefix);
         if (number >= 0)
             AH_TRY(scan_block(cut, &scan, n, number, prefix));
         else if (cut->layers && !scan.after) {

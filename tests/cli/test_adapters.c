@@ -214,8 +214,8 @@ static void what_is_trained_is_checked(void **state)
          "lora_targets: found 'foo', expected linear layers of the model's blocks: q_proj, k_proj, v_proj, o_proj, "
          "gate_proj, up_proj, down_proj"},
         {"--lora-targets q_proj", "--lora-rank: found nothing, expected it beside other settings of adapters"},
-        {"--freeze '*.mlq.*'", "freeze: found '*.mlq.*', which no parameter is called; expected names like "
-                               "'model.embed_tokens.weight'"},
+        {"--freeze '*.mlq.*'", "freeze: found '*.mlq.*', which no parameter is called; expected embedding, blocks, "
+                               "head or names like 'model.embed_tokens.weight'"},
         {"--lora-rank 4 --lora-targets ','", "--lora-targets: found ',', expected names of linear layers"},
         {"--freeze '*.mlp.*' --plan c=0,p=1,o=2,staged=1",
          "--plan: staged=1: found frozen parameters, expected staged=0"},

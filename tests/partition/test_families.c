@@ -70,4 +70,37 @@ static void every_family(void **state)
         }
 }
 
-AH_TEST_SUITE("partition/families", cmocka_unit_test(every_family))
+/* All parameters of the parts that `freeze` names are frozen, and no others. */
+static void expect_frozen(const struct family_golden *g, const char *freeze, bool ends, bool blocks)
+{
+    struct ah_model *model;
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    assert_ok(ah__model_parse(&model, g->config, strlen(g->config), "config.json"));
+    assert_ok(ah_model_record(&graph, model,
+                              &(struct ah_record_options){
+                                  .batch = g->batch, .seq = g->seq, .compute = AH_F32, .tuning = {.freeze = freeze}}));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
+    for (int i = 0; i < partition->param_count; i++) {
+        const struct ah_param *param = &partition->params[i];
+        bool in_block = param->group > 0 && param->group <= partition->layers;
+        assert_int_equal(param->frozen, in_block ? blocks : ends);
+    }
+    ah_partition_free(partition);
+    ah_graph_free(graph);
+    ah_model_free(model);
+}
+
+static void parts_are_frozen_by_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AH_LENGTH(family_cases); i++) {
+        struct family_golden g;
+        family_load(&g, family_cases[i]);
+        expect_frozen(&g, "embedding, head", true, false);
+        expect_frozen(&g, "blocks", false, true);
+        ah__free(g.text);
+    }
+}
+
+AH_TEST_SUITE("partition/families", cmocka_unit_test(every_family), cmocka_unit_test(parts_are_frozen_by_name))

@@ -80,7 +80,4 @@ enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, c
                                    struct ah_args_error *error);
 void ah__args_help(const struct ah_command *command, FILE *to);
 
-/* The nearest of `count` names to `text` by edit distance, null when none is near. */
-const char *ah__args_nearest(const char *text, const char *const *names, size_t count);
-
 #endif

@@ -5,6 +5,7 @@
 
 #include "cli/evaluation.h"
 #include "cli/machine.h"
+#include "cli/nearest.h"
 #include "cli/out.h"
 
 bool ah__compare_wanted(const struct ah_session_options *inputs, const struct ah_compare_args *args)
@@ -21,7 +22,7 @@ static const char *nearest_policy(const char *name)
     const char *const *names = ah_policy_names();
     while (names[count])
         count++;
-    return ah__args_nearest(name, names, count);
+    return ah__name_nearest(name, names, count);
 }
 
 /* "--policy: found 'stronghld', expected all, or names out of ..., did you mean 'stronghold'?" */

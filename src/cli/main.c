@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/nearest.h"
 #include "cli/out.h"
 
 const struct ah_command *const ah__commands[] = {
@@ -56,7 +57,7 @@ static const struct ah_command *command_find(const char *name)
             return ah__commands[i];
     }
     names[COMMANDS] = "help";
-    const char *nearest = ah__args_nearest(name, names, COMMANDS + 1);
+    const char *nearest = ah__name_nearest(name, names, COMMANDS + 1);
     ah__out_fail(ah__out_fault("found '%.100s', expected a command%s%s%s", name, nearest ? ", did you mean '" : "",
                                nearest ? nearest : " (see 'autohete --help')", nearest ? "'?" : ""));
     return NULL;

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define NOISE "AUTOHETE_EMULATION_NOISE"
 enum { EVENTS_MOST = 16384 };
 
 struct CUevent_st {
     uint64_t recorded, passed; /* versions */
     int64_t time_ns;           /* of the last one that passed */
+    int64_t noise_ns;          /* by which a time may be off, either way */
     bool timed, alive;
     int operations; /* that need it */
 };
@@ -24,6 +26,12 @@ static int64_t now_ns(void)
     return now.tv_sec * (int64_t)1000000000 + now.tv_nsec;
 }
 
+static int64_t noise_ns(const struct CUevent_st *event, uint64_t version)
+{
+    uint64_t random = emulation_random((uint64_t)(event - events), version);
+    return event->noise_ns ? (int64_t)(random % (uint64_t)(2 * event->noise_ns)) - event->noise_ns : 0;
+}
+
 /* ---- on a stream's thread */
 
 void event_passed(struct CUevent_st *event, uint64_t version)
@@ -32,7 +40,7 @@ void event_passed(struct CUevent_st *event, uint64_t version)
     emulation_lock();
     if (version > event->passed)
         event->passed = version;
-    event->time_ns = now_ns();
+    event->time_ns = now_ns() + noise_ns(event, version);
     emulation_unlock();
     emulation_ring(&emulation_progress);
 }
@@ -87,7 +95,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
         REFUSE(cudaErrorInvalidValue, "cudaEventCreateWithFlags: flags %u", flags);
     emulation_lock();
     struct CUevent_st *event = event_unused();
-    *event = (struct CUevent_st){.alive = true, .timed = !(flags & cudaEventDisableTiming)};
+    *event = (struct CUevent_st){
+        .alive = true, .timed = !(flags & cudaEventDisableTiming), .noise_ns = emulation_setting(NOISE, 0)};
     emulation_unlock();
     emulation_count(COUNT_EVENTS, 1);
     *out = event;

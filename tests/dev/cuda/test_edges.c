@@ -233,6 +233,43 @@ static void a_time_that_is_not_told_fails_nothing(void **state)
     emulated_assert_clean();
 }
 
+/* Times of events are off, yet what waits begins when what it waits for is over: whichever of both is reported first. */
+static void spans_are_in_order_on_a_clock_with_noise(void **state)
+{
+    (void)state;
+    enum { PAIRS = 200, NOISE_NS = 50000 };
+    char noise[16];
+    if (getenv("AH_TEST_GPU"))
+        skip();
+    snprintf(noise, sizeof noise, "%d", NOISE_NS);
+    setenv("AUTOHETE_EMULATION_NOISE", noise, 1);
+    struct test_device gpu = test_device_open("cuda");
+    struct ah_event before = {0};
+    for (int i = 0; i < PAIRS; i++) { /* each work waits for the one before, which is another lane's */
+        struct ah_done done[AH_LANE_COUNT];
+        for (int back = 0; back < 2; back++) {
+            struct ah_work work = {.lane = back ? AH_LANE_D2H : AH_LANE_H2D,
+                                   .waits = before.sequence > 0,
+                                   .wait = {before},
+                                   .tasks = 1,
+                                   .task = {{.type = AH_TASK_COPY}}};
+            work.task[0].as.copy.to = back ? gpu.host : gpu.region;
+            work.task[0].as.copy.from = back ? gpu.region : gpu.host;
+            work.task[0].as.copy.bytes = 64;
+            assert_ok(gpu.dev->ops->submit(gpu.dev, &work, &before));
+        }
+        for (int k = 0; k < 2; k++) {
+            struct ah_done one;
+            assert_ok(gpu.dev->ops->wait_any(gpu.dev, &one));
+            done[one.lane] = one;
+        }
+        assert_true(done[AH_LANE_H2D].end_ns <= done[AH_LANE_D2H].start_ns);
+    }
+    test_device_close(&gpu);
+    unsetenv("AUTOHETE_EMULATION_NOISE");
+    emulated_assert_clean();
+}
+
 /* A second later the clocks are compared again: that this fails is the next work's failure, and forgotten with the
  * memory. */
 static void clocks_that_cannot_be_compared_end_the_work(void **state)
@@ -265,4 +302,5 @@ AH_TEST_SUITE("dev/cuda/edges", cmocka_unit_test(libraries_are_looked_for_where_
               cmocka_unit_test(tokens_beyond_the_sorts_keys_are_refused),
               cmocka_unit_test(any_launch_of_an_operator_may_fail),
               cmocka_unit_test(a_time_that_is_not_told_fails_nothing),
+              cmocka_unit_test(spans_are_in_order_on_a_clock_with_noise),
               cmocka_unit_test(clocks_that_cannot_be_compared_end_the_work))

@@ -13,6 +13,9 @@ extern "C" {
  * length that is no multiple of 32 are F16 where q8_0 is asked for. AH_EINPUT: a model, a rotation, a tokenizer that
  * GGUF has nothing for, or a file that cannot be made; AH_EIO: the old file is as it was. */
 AH_API int ah_export_gguf(const char *path, const char *model, const char *type);
+/* The same. *note: one line about what programs that read such files do otherwise than the model's folder says, which
+ * the caller frees with free(), or null. */
+AH_API int ah_export_gguf_noted(char **note, const char *path, const char *model, const char *type);
 
 /* Writes a model with an adapter added to its weights as a new folder `out`, with config.json, model.safetensors and
  * the tokenizer's files. `model` and `adapter` are as for ah_generate_options. dtype: "fp32", "bf16", or null: fp32

@@ -17,6 +17,9 @@ struct ah_tokenizer;
  * tokenizer.model; a model without them has byte-level tokens, whose ids are the bytes. AH_EINPUT: what they ask for is
  * not known here, or wrong. */
 AH_API int ah_tokenizer_open(const struct ah_tokenizer **tokenizer, const char *model_path);
+/* *note: one line about what is done with such a tokenizer that may not be its own way, which the caller frees with
+ * free(), or null: of a GGUF file that does not say how its text is split. */
+AH_API int ah_tokenizer_note(char **note, const char *model_path);
 AH_API void ah_tokenizer_close(const struct ah_tokenizer *tokenizer);
 /* How it was told: "tokenizer.json", "vocab.json and merges.txt", "tokenizer.model" or "byte-level". As long as the
  * tokenizer. */

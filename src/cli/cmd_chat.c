@@ -95,7 +95,9 @@ static int run(const void *given)
     ah__terminal_init(&terminal, stdout);
     talk.generate.on_token = on_token;
     talk.generate.context = &terminal;
-    int status = ah_talk_open(&opened, &talk);
+    int status = ah__out_tokenizer_note(talk.generate.model_dir);
+    if (status == AH_OK)
+        status = ah_talk_open(&opened, &talk);
     if (status == AH_OK)
         status = talk_on(opened, &terminal);
     ah_talk_close(opened);

@@ -105,7 +105,9 @@ static int evaluate(const struct eval_args *args)
     FILE *to = args->json ? stderr : stdout;
     if (!args->options.data_path)
         return ah__out_fault("--data is missing (or --ids with --logits)");
-    int status = ah_eval(&result, &args->options);
+    int status = ah__out_tokenizer_note(args->options.model_dir);
+    if (status == AH_OK)
+        status = ah_eval(&result, &args->options);
     if (status != AH_OK)
         return status;
     fprintf(to, "loss %.4f, perplexity %.4g", result.loss, result.perplexity);

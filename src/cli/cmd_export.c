@@ -17,9 +17,12 @@ static const struct ah_arg options[] = {
 static int run(const void *given)
 {
     const struct export_args *args = given;
+    char *note = NULL;
     int status = ah__out_check("gguf", args->gguf);
     if (status == AH_OK)
-        status = ah_export_gguf(args->gguf, args->model, args->type);
+        status = ah_export_gguf_noted(&note, args->gguf, args->model, args->type);
+    if (status == AH_OK)
+        ah__out_note(note);
     return status == AH_OK ? 0 : ah__out_fail(status);
 }
 

@@ -172,7 +172,9 @@ static int run(const void *given)
     char *text;
     size_t length;
     int status = ah_tokenizer_open(&tokenizer, args->model);
-    if (status != AH_OK)
+    if (status == AH_OK)
+        ah__out_tokenizer_note(args->model);
+    else
         return ah__out_fail(status);
     int exit_status = input_read(&text, &length);
     if (exit_status == 0) {

@@ -159,6 +159,21 @@ static void error_print(const char *message)
         fprintf(stderr, "autohete: %s\n", message);
 }
 
+void ah__out_note(char *note)
+{
+    if (note)
+        fprintf(stderr, "autohete: note: %s\n", note);
+    free(note);
+}
+
+int ah__out_tokenizer_note(const char *model)
+{
+    char *note = NULL;
+    int status = ah_tokenizer_note(&note, model);
+    ah__out_note(note);
+    return status;
+}
+
 int ah__out_fail(int status)
 {
     if (!own_fault[0]) /* several ranks: the message is that of the one that failed first */

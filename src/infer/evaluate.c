@@ -11,16 +11,22 @@
 
 enum { BATCH = 8, MOST_SEQ = 1024 };
 
+struct data {
+    const char *path;
+    struct ah_tokens *tokens;
+    bool examples; /* else one text, or one row of tokens, */
+    bool lead;     /* each window of which begins with the tokenizer's BOS: */
+    int32_t bos;
+    int64_t batch, seq, windows;
+};
+
 struct evaluator {
     const struct ah_eval_options *options;
     struct ah_inference model;
-    const char *path; /* of the file at work */
-    struct ah_tokens *tokens;
-    bool examples; /* its data are; else one text, or one row of tokens */
-    bool lead;     /* each window of these begins with the tokenizer's BOS: */
-    int32_t bos;
-    int64_t batch, seq, windows;
-    int32_t *ids, *targets; /* [batch, seq] */
+    struct data *all; /* [count] files, opened before the first is evaluated */
+    size_t count;
+    struct data *data;      /* at work */
+    int32_t *ids, *targets; /* [batch, seq] of it */
     int64_t started[2];     /* batch and seq that the model runs with; 0: not yet */
     double nats;            /* of the tokens predicted so far, of all files */
     int64_t done, bytes;    /* so many tokens, and the bytes that they stand for */
@@ -49,13 +55,13 @@ static int check(const struct ah_eval_options *options)
 static int tokens_open(struct evaluator *eval, int64_t seq)
 {
     int64_t vocab = ah_model_get(eval->model.model)->vocab_size;
-    ah__tokens_close(eval->tokens);
-    eval->tokens = NULL;
+    ah__tokens_close(eval->data->tokens);
+    eval->data->tokens = NULL;
     struct ah_corpus_chat chat = {ah__inference_template(&eval->model, eval->options->model_dir),
                                   eval->options->chat_template, AH_TRAIN_ON_ASSISTANT};
     AH_TRY(ah__train_on_parse(&chat.train_on, eval->options->train_on));
     const struct ah_tokens_options options = {.seq = seq, .chat = &chat};
-    return ah__tokens_open_with(&eval->tokens, eval->path, eval->model.tokenizer, vocab, &options);
+    return ah__tokens_open_with(&eval->data->tokens, eval->data->path, eval->model.tokenizer, vocab, &options);
 }
 
 /* Whether what a model is handed begins with BOS. The tokenizer's template says it, whatever its ids are. */
@@ -67,9 +73,9 @@ static int lead_find(struct evaluator *eval)
     AH_TRY(tokenizer->encode(&plain, &plain_count, tokenizer, "a", 1));
     int status = tokenizer->encode_prompt(&with, &count, tokenizer, "a", 1);
     if (status == AH_OK) {
-        eval->lead = count > plain_count && plain_count && with[0] != plain[0] && with[1] == plain[0] &&
-                     with[0] < ah_model_get(eval->model.model)->vocab_size;
-        eval->bos = with[0];
+        eval->data->lead = count > plain_count && plain_count && with[0] != plain[0] && with[1] == plain[0] &&
+                           with[0] < ah_model_get(eval->model.model)->vocab_size;
+        eval->data->bos = with[0];
         ah__free(with);
     }
     ah__free(plain);
@@ -79,40 +85,40 @@ static int lead_find(struct evaluator *eval)
 /* What is one row of tokens is cut here, so that nothing of its end is lost; examples are windows already. */
 static int open_data(struct evaluator *eval)
 {
-    eval->lead = false;
-    eval->seq = seq_of(eval, INT64_MAX);
-    const bool opened = tokens_open(eval, eval->seq) == AH_OK;
-    eval->examples = opened && strcmp(ah__tokens_info(eval->tokens)->format, "examples") == 0;
+    eval->data->lead = false;
+    eval->data->seq = seq_of(eval, INT64_MAX);
+    const bool opened = tokens_open(eval, eval->data->seq) == AH_OK;
+    eval->data->examples = opened && strcmp(ah__tokens_info(eval->data->tokens)->format, "examples") == 0;
     if (!opened) /* it may be shorter than a window; a pipe cannot be read again */
-        AH_TRY(ah__stream_is_pipe(eval->path) ? AH_EINPUT : tokens_open(eval, 1));
-    if (!eval->examples)
+        AH_TRY(ah__stream_is_pipe(eval->data->path) ? AH_EINPUT : tokens_open(eval, 1));
+    if (!eval->data->examples)
         AH_TRY(lead_find(eval));
-    int64_t predicted = ah__tokens_info(eval->tokens)->tokens - !eval->lead;
-    if (!eval->examples)
-        eval->seq = seq_of(eval, predicted);
-    eval->windows =
-        eval->examples ? ah__tokens_info(eval->tokens)->val_windows : (predicted + eval->seq - 1) / eval->seq;
-    eval->batch = eval->options->batch ? eval->options->batch : BATCH;
-    if (eval->batch > eval->windows)
-        eval->batch = eval->windows;
-    AH_TRY(ah__new(&eval->ids, (size_t)(eval->batch * eval->seq), sizeof *eval->ids));
-    return ah__new(&eval->targets, (size_t)(eval->batch * eval->seq), sizeof *eval->targets);
+    int64_t predicted = ah__tokens_info(eval->data->tokens)->tokens - !eval->data->lead;
+    if (!eval->data->examples)
+        eval->data->seq = seq_of(eval, predicted);
+    eval->data->windows = eval->data->examples ? ah__tokens_info(eval->data->tokens)->val_windows
+                                               : (predicted + eval->data->seq - 1) / eval->data->seq;
+    eval->data->batch = eval->options->batch ? eval->options->batch : BATCH;
+    if (eval->data->batch > eval->data->windows)
+        eval->data->batch = eval->data->windows;
+    return AH_OK;
 }
 
 /* A window, or what is left for the last one; beyond that nothing is asked. */
 static int fill_row(const struct evaluator *eval, int64_t window, int32_t *ids, int32_t *targets)
 {
-    int64_t first = window * eval->seq, left = ah__tokens_info(eval->tokens)->tokens - !eval->lead - first;
-    int64_t count = left < eval->seq ? left : eval->seq;
-    if (window < eval->windows && eval->examples)
-        return ah__tokens_val_batch(eval->tokens, window, 1, &(struct ah_batch){ids, targets, NULL});
-    count = window < eval->windows ? count : 0;
+    int64_t first = window * eval->data->seq,
+            left = ah__tokens_info(eval->data->tokens)->tokens - !eval->data->lead - first;
+    int64_t count = left < eval->data->seq ? left : eval->data->seq;
+    if (window < eval->data->windows && eval->data->examples)
+        return ah__tokens_val_batch(eval->data->tokens, window, 1, &(struct ah_batch){ids, targets, NULL});
+    count = window < eval->data->windows ? count : 0;
     if (count) {
-        ids[0] = eval->bos;
-        AH_TRY(ah__tokens_read(eval->tokens, first, count - eval->lead, ids + eval->lead));
-        AH_TRY(ah__tokens_read(eval->tokens, first + !eval->lead, count, targets));
+        ids[0] = eval->data->bos;
+        AH_TRY(ah__tokens_read(eval->data->tokens, first, count - eval->data->lead, ids + eval->data->lead));
+        AH_TRY(ah__tokens_read(eval->data->tokens, first + !eval->data->lead, count, targets));
     }
-    for (int64_t i = count; i < eval->seq; i++) {
+    for (int64_t i = count; i < eval->data->seq; i++) {
         ids[i] = 0;
         targets[i] = AH_TARGET_IGNORED;
     }
@@ -124,7 +130,7 @@ static int64_t count_targets(struct evaluator *eval)
 {
     const struct ah_tokenizer *tokenizer = eval->model.tokenizer;
     int64_t asked = 0;
-    for (int64_t i = 0; i < eval->batch * eval->seq; i++) {
+    for (int64_t i = 0; i < eval->data->batch * eval->data->seq; i++) {
         size_t length = 0;
         if (eval->targets[i] == AH_TARGET_IGNORED)
             continue;
@@ -139,14 +145,15 @@ static int64_t count_targets(struct evaluator *eval)
 static int evaluate_batch(struct evaluator *eval, int64_t first_window)
 {
     double loss;
-    for (int64_t row = 0; row < eval->batch; row++)
-        AH_TRY(fill_row(eval, first_window + row, eval->ids + row * eval->seq, eval->targets + row * eval->seq));
+    for (int64_t row = 0; row < eval->data->batch; row++)
+        AH_TRY(fill_row(eval, first_window + row, eval->ids + row * eval->data->seq,
+                        eval->targets + row * eval->data->seq));
     const struct ah_batch batch = {eval->ids, eval->targets, NULL};
     AH_TRY(ah__run_eval(eval->model.run, &batch, &loss));
     int64_t asked = count_targets(eval);
     if (!isfinite(loss))
         return ah__fail(AH_ENUMERIC, "the loss of windows %" PRId64 " to %" PRId64 " is %g", first_window + 1,
-                        first_window + eval->batch, loss);
+                        first_window + eval->data->batch, loss);
     eval->nats += loss * (double)asked;
     eval->done += asked;
     return AH_OK;
@@ -155,11 +162,12 @@ static int evaluate_batch(struct evaluator *eval, int64_t first_window)
 static int evaluate(struct evaluator *eval)
 {
     const struct ah_eval_options *options = eval->options;
-    for (int64_t window = 0; window < eval->windows; window += eval->batch) {
-        int64_t end = window + eval->batch < eval->windows ? window + eval->batch : eval->windows;
+    for (int64_t window = 0; window < eval->data->windows; window += eval->data->batch) {
+        int64_t end =
+            window + eval->data->batch < eval->data->windows ? window + eval->data->batch : eval->data->windows;
         AH_TRY(evaluate_batch(eval, window));
-        if (options->on_progress && options->on_progress(end, eval->windows, options->context))
-            return ah__fail(AH_ESTOP, "stopped after %" PRId64 " of %" PRId64 " windows", end, eval->windows);
+        if (options->on_progress && options->on_progress(end, eval->data->windows, options->context))
+            return ah__fail(AH_ESTOP, "stopped after %" PRId64 " of %" PRId64 " windows", end, eval->data->windows);
     }
     return AH_OK;
 }
@@ -167,54 +175,82 @@ static int evaluate(struct evaluator *eval)
 /* Whether what was predicted is a text whose length is known. */
 static bool is_text(const struct evaluator *eval)
 {
-    const struct ah_tokens_info *info = ah__tokens_info(eval->tokens);
-    return eval->bytes && (info->text || eval->examples || strcmp(info->format, "documents") == 0);
+    const struct ah_tokens_info *info = ah__tokens_info(eval->data->tokens);
+    return eval->bytes && (info->text || eval->data->examples || strcmp(info->format, "documents") == 0);
 }
 
 /* The model as it runs is kept for windows of the same shape. */
 static int start(struct evaluator *eval)
 {
     const struct ah_eval_options *options = eval->options;
-    if (eval->started[0] == eval->batch && eval->started[1] == eval->seq)
+    if (eval->started[0] == eval->data->batch && eval->started[1] == eval->data->seq)
         return AH_OK;
     ah__inference_stop(&eval->model);
-    eval->started[0] = eval->batch;
-    eval->started[1] = eval->seq;
-    return ah__inference_start(&eval->model, eval->batch, eval->seq, false, options->device, options->threads);
+    eval->started[0] = eval->data->batch;
+    eval->started[1] = eval->data->seq;
+    return ah__inference_start(&eval->model, eval->data->batch, eval->data->seq, false, options->device,
+                               options->threads);
 }
 
-static void close_data(struct evaluator *eval)
+static void data_close(struct data *data)
 {
-    ah__tokens_close(eval->tokens);
+    ah__tokens_close(data->tokens);
+    data->tokens = NULL;
+}
+
+/* The rows of a batch, filled and asked for. */
+static int rows_evaluate(struct evaluator *eval)
+{
+    size_t count = (size_t)(eval->data->batch * eval->data->seq);
+    int status = ah__new(&eval->ids, count, sizeof *eval->ids);
+    if (status == AH_OK)
+        status = ah__new(&eval->targets, count, sizeof *eval->targets);
+    if (status == AH_OK)
+        status = evaluate(eval);
     ah__free(eval->ids);
     ah__free(eval->targets);
-    eval->tokens = NULL;
     eval->ids = eval->targets = NULL;
+    return status;
 }
 
-static int evaluate_file(struct evaluator *eval, const char *path)
+static int evaluate_file(struct evaluator *eval)
 {
     int64_t bytes = eval->bytes;
-    eval->path = path;
-    AH_TRY(open_data(eval));
     AH_TRY(start(eval));
-    AH_TRY(evaluate(eval));
-    eval->led = eval->led || eval->lead;
+    AH_TRY(rows_evaluate(eval));
+    eval->led = eval->led || eval->data->lead;
     eval->textless = eval->textless || !is_text(eval) || eval->bytes == bytes;
-    close_data(eval);
+    data_close(eval->data);
     return AH_OK;
 }
 
-/* Every token counts alike, whichever file it is of. */
+/* Every token counts alike, whichever file it is of. A file that cannot be read is told of before any is evaluated. */
 static int evaluate_files(struct evaluator *eval, const struct ah_mixture_items *files)
 {
     for (size_t i = 0; i < files->count; i++)
         if (files->item[i].weight > 0)
             return ah__fail(AH_EINPUT, "%s: weight: found %g, expected none: every token counts alike",
                             files->item[i].path, files->item[i].weight);
-    for (size_t i = 0; i < files->count; i++)
-        AH_TRY(evaluate_file(eval, files->item[i].path));
+    AH_TRY(ah__new(&eval->all, files->count, sizeof *eval->all));
+    eval->count = files->count;
+    for (size_t i = 0; i < files->count; i++) {
+        eval->data = &eval->all[i];
+        eval->data->path = files->item[i].path;
+        AH_TRY(open_data(eval));
+    }
+    for (size_t i = 0; i < files->count; i++) {
+        eval->data = &eval->all[i];
+        AH_TRY(evaluate_file(eval));
+    }
     return AH_OK;
+}
+
+static void evaluator_close(struct evaluator *eval)
+{
+    for (size_t i = 0; i < eval->count; i++)
+        data_close(&eval->all[i]);
+    ah__free(eval->all);
+    ah__inference_close(&eval->model);
 }
 
 static int open_and_evaluate(struct evaluator *eval)
@@ -246,8 +282,7 @@ int ah_eval(struct ah_eval_result *out, const struct ah_eval_options *options)
             .tokens = eval.done,
             .bos = eval.led,
         };
-    close_data(&eval);
-    ah__inference_close(&eval.model);
+    evaluator_close(&eval);
     return status;
 }
 

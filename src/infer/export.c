@@ -22,6 +22,7 @@ struct export
     const struct ah_gguf_type *type;
     float *values, *moved; /* of the largest parameter */
     struct ah_gguf_factors rope[2];
+    bool differs; /* llama.cpp has other ids behind added tokens */
 };
 
 static int type_parse(const struct ah_gguf_type **out, const char *word)
@@ -161,7 +162,7 @@ static int tokenizer_put(struct export *to)
                                                 .tokenizer = to->from.tokenizer,
                                                 .rows = ah_model_get(to->from.model)->vocab_size};
     if (tokenizer.json || tokenizer.pieces)
-        return ah__gguf_put_tokenizer(to->writer, &tokenizer);
+        return ah__gguf_put_tokenizer(to->writer, &to->differs, &tokenizer);
     return ah__fail(AH_EINPUT,
                     "%s: found %s, expected tokenizer.json with byte-level or SentencePiece's BPE, or tokenizer.model: "
                     "GGUF files have their tokenizer inside, and others are not written",
@@ -222,13 +223,31 @@ static void export_close(struct export *to)
     ah__inference_close(&to->from);
 }
 
+static int note_fill(char **note, const struct export *to)
+{
+    *note = NULL;
+    return to->differs
+               ? ah__sprintf(note,
+                             "%s: the tokenizer adds a space to a text but not behind added tokens ('legacy' false, or "
+                             "'prepend_scheme' first); llama.cpp adds it there too, so that ids behind them differ",
+                             to->folder)
+               : AH_OK;
+}
+
 int ah_export_gguf(const char *path, const char *model, const char *type)
+{
+    return ah_export_gguf_noted(NULL, path, model, type);
+}
+
+int ah_export_gguf_noted(char **note, const char *path, const char *model, const char *type)
 {
     struct export to = {0};
     AH_TRY(type_parse(&to.type, type));
     int status = export_open(&to, model);
     if (status == AH_OK)
         status = file_write(&to, path);
+    if (status == AH_OK && note)
+        status = note_fill(note, &to);
     export_close(&to);
     return status;
 }

@@ -120,6 +120,9 @@ static int kind_read(struct ah_token_tables *tables, const struct ah_gguf *file)
                     ah__gguf_path(file), pre);
 }
 
+const char ah__gguf_splits_note[] =
+    "key 'tokenizer.ggml.pre': found nothing; text is split by llama.cpp's default, which may not be the model's own";
+
 int ah__gguf_splits_by_default(bool *out, const struct ah_gguf *file)
 {
     const char *model = "", *pre = "";

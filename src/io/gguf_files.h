@@ -13,6 +13,8 @@ struct ah_gguf_files {
 int ah__gguf_files_load(struct ah_gguf_files *files, const char *path);
 /* Whether a file does not say how its byte-level tokenizer splits text, so that llama.cpp's default is taken. */
 int ah__gguf_splits_by_default(bool *out, const struct ah_gguf *file);
+/* What is said of such a file then, behind its name. */
+extern const char ah__gguf_splits_note[];
 /* Zero-initialised is fine. */
 void ah__gguf_files_free(struct ah_gguf_files *files);
 

@@ -10,13 +10,16 @@
 #include "tokenizer/sentencepiece_model.h"
 
 #define KEY(name) "tokenizer.ggml." name
+/* What SentencePiece has for a space. */
+#define MARK "\xe2\x96\x81"
 
 struct written {
     struct ah_gguf_writer *writer;
     const struct ah_gguf_tokenizer *from;
     struct ah_json json, model;
     const char *pre;              /* llama.cpp's name for how text is split; null: SentencePiece's BPE */
-    bool prefix;                  /* of that: a space before the text */
+    bool prefix;                  /* of that: a space before the text, */
+    bool once;                    /* and not behind added tokens */
     struct ah_gguf_token *tokens; /* [from->rows] */
 };
 
@@ -42,6 +45,31 @@ static int tokens_of_vocab(struct written *to)
     return AH_OK;
 }
 
+/* As llama.cpp's converter has it: some models do not call special what is. */
+static bool looks_special(const char *text)
+{
+    static const char *const whole[] = {"<pad>", "<mask>", "<2mass>", "[@BOS@]"};
+    static const struct {
+        const char *start, *end;
+    } forms[] = {{"<|", "|>"}, {"<\xef\xbd\x9c", "\xef\xbd\x9c>"}, {"<unused", ">"}};
+    size_t length = strlen(text);
+    for (size_t i = 0; i < AH_LENGTH(whole); i++)
+        if (strcmp(text, whole[i]) == 0)
+            return true;
+    for (size_t i = 0; i < AH_LENGTH(forms); i++) {
+        size_t start = strlen(forms[i].start), end = strlen(forms[i].end);
+        if (length >= start && length >= end && strncmp(text, forms[i].start, start) == 0 &&
+            strcmp(text + length - end, forms[i].end) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum ah_token_type added_type(bool special, const char *text)
+{
+    return special || looks_special(text) ? AH_TOKEN_CONTROL : AH_TOKEN_USER;
+}
+
 static int tokens_of_added(struct written *to)
 {
     const cJSON *child;
@@ -53,7 +81,7 @@ static int tokens_of_added(struct written *to)
         if (!text || !(id >= 0 && id < 1e9))
             return ah__fail(AH_EINPUT, "%s: key 'added_tokens': found no content or no id, expected both",
                             to->from->path);
-        AH_TRY(token_set(to, (int64_t)id, text, special ? AH_TOKEN_CONTROL : AH_TOKEN_USER));
+        AH_TRY(token_set(to, (int64_t)id, text, added_type(special, text)));
     }
     return AH_OK;
 }
@@ -131,9 +159,6 @@ static bool is_type(const cJSON *part, const char *type)
     return cJSON_IsString(found) && strcmp(found->valuestring, type) == 0;
 }
 
-/* What SentencePiece has for a space. */
-#define MARK "\xe2\x96\x81"
-
 static bool is_text(const cJSON *part, const char *key, const char *text)
 {
     const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, key));
@@ -164,8 +189,9 @@ static bool metaspace_prefix(const cJSON *metaspace)
     return !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(metaspace, "add_prefix_space"));
 }
 
-/* Whether spaces are marked as SentencePiece does it, by a normalizer or by Metaspace, and if one comes first. */
-static bool marks_spaces(bool *prefix, const cJSON *tokenizer)
+/* Whether spaces are marked as SentencePiece does it, by a normalizer or by Metaspace, if one comes first, and if it
+ * does at the text's start alone. */
+static bool marks_spaces(bool *prefix, bool *once, const cJSON *tokenizer)
 {
     const cJSON *normal = cJSON_GetObjectItemCaseSensitive(tokenizer, "normalizer"), *step;
     const cJSON *before = cJSON_GetObjectItemCaseSensitive(tokenizer, "pre_tokenizer");
@@ -173,6 +199,7 @@ static bool marks_spaces(bool *prefix, const cJSON *tokenizer)
     *prefix = false;
     if (is_type(before, "Metaspace")) {
         *prefix = metaspace_prefix(before);
+        *once = is_text(before, "prepend_scheme", "first");
         return (!normal || cJSON_IsNull(normal)) && is_text(before, "replacement", MARK) &&
                cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(before, "split"));
     }
@@ -195,7 +222,7 @@ static int kind_find(struct written *to)
     if (cJSON_IsString(type) && strcmp(type->valuestring, "BPE") != 0)
         return ah__fail(AH_EINPUT, "%s: key 'model.type': found '%.40s', expected BPE", to->from->path,
                         type->valuestring);
-    if (fallback && marks_spaces(&to->prefix, to->json.node))
+    if (fallback && marks_spaces(&to->prefix, &to->once, to->json.node))
         return AH_OK;
     if (fallback)
         return ah__fail(AH_EINPUT,
@@ -263,11 +290,26 @@ static int put_template(const struct written *to)
     return AH_OK;
 }
 
+/* A space where a token that is found in the text as it lies has a mark for it. */
+static void marks_replace(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from;) {
+        bool mark = strncmp(from, MARK, sizeof MARK - 1) == 0;
+        *to++ = mark ? ' ' : *from;
+        from += mark ? sizeof MARK - 1 : 1;
+    }
+    *to = 0;
+}
+
 static void put_tokens(const struct written *to)
 {
     ah__gguf_put_array(to->writer, KEY("tokens"), AH_GGUF_ITEMS_TEXT, (uint64_t)to->from->rows);
-    for (int64_t i = 0; i < to->from->rows; i++)
+    for (int64_t i = 0; i < to->from->rows; i++) {
+        if (to->tokens[i].type == AH_TOKEN_USER)
+            marks_replace(to->tokens[i].text);
         ah__gguf_item_text(to->writer, to->tokens[i].text, strlen(to->tokens[i].text));
+    }
     ah__gguf_put_array(to->writer, KEY("token_type"), AH_GGUF_ITEMS_INT, (uint64_t)to->from->rows);
     for (int64_t i = 0; i < to->from->rows; i++)
         ah__gguf_item_int(to->writer, (int32_t)to->tokens[i].type);
@@ -324,9 +366,9 @@ static int tokens_of_folder(struct written *to, const struct ah_sentencepiece_mo
         const char *text = tokenizer->token(tokenizer, id);
         bool special = tokenizer->is_special(tokenizer, id), piece = (size_t)id < model->count;
         if (text && !piece)
-            AH_TRY(token_set(to, id, text, special ? AH_TOKEN_CONTROL : AH_TOKEN_USER));
-        else if (piece && special && to->tokens[id].type != AH_TOKEN_UNKNOWN)
-            to->tokens[id].type = AH_TOKEN_CONTROL;
+            AH_TRY(token_set(to, id, text, added_type(special, text)));
+        else if (piece && tokenizer->is_added(tokenizer, id) && to->tokens[id].type != AH_TOKEN_UNKNOWN)
+            to->tokens[id].type = added_type(special, text);
     }
     return AH_OK;
 }
@@ -334,7 +376,8 @@ static int tokens_of_folder(struct written *to, const struct ah_sentencepiece_mo
 static int pieces_take(struct written *to, const struct ah_sentencepiece_model *model)
 {
     AH_TRY(model_check(to, model));
-    to->prefix = model->adds_space;
+    to->prefix = model->adds_space && to->from->tokenizer->adds_space != AH_SPACE_NEVER;
+    to->once = to->from->tokenizer->adds_space == AH_SPACE_FIRST;
     AH_TRY(tokens_of_model(to, model));
     return tokens_of_folder(to, model);
 }
@@ -376,11 +419,12 @@ static int put_all(struct written *to)
     return put_template(to);
 }
 
-int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, const struct ah_gguf_tokenizer *from)
+int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, bool *differs, const struct ah_gguf_tokenizer *from)
 {
     struct written to = {.writer = writer, .from = from};
     AH_TRY(ah__new(&to.tokens, (size_t)from->rows, sizeof *to.tokens));
     int status = put_all(&to);
+    *differs = to.prefix && to.once;
     for (int64_t i = 0; i < from->rows; i++)
         ah__free(to.tokens[i].text);
     ah__free(to.tokens);

@@ -17,6 +17,7 @@ struct ah_gguf_tokenizer {
     const struct ah_tokenizer *tokenizer; /* the same, open */
     int64_t rows;
 };
-int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, const struct ah_gguf_tokenizer *from);
+/* *differs: the tokenizer adds a space to a text but not behind added tokens, where llama.cpp has one, too. */
+int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, bool *differs, const struct ah_gguf_tokenizer *from);
 
 #endif

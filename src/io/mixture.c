@@ -123,13 +123,14 @@ static void info_fill(struct ah_mixture *mixture)
         info_add(&mixture->info, ah__tokens_info(mixture->source[i].tokens), mixture->source[i].slots);
 }
 
+/* What has no other beside it is all there is, whatever its weight. */
 static int sources_take(struct ah_mixture *mixture, struct ah_mixture_items *items)
 {
     AH_TRY(ah__new(&mixture->source, items->count, sizeof *mixture->source));
     mixture->count = items->count;
     for (size_t i = 0; i < items->count; i++) {
         mixture->source[i].path = items->item[i].path;
-        mixture->source[i].weight = items->item[i].weight;
+        mixture->source[i].weight = items->count > 1 ? items->item[i].weight : 0;
         items->item[i].path = NULL;
     }
     return mixture->source[0].weight > 0 ? slots_by_weight(mixture) : AH_OK;

@@ -108,10 +108,7 @@ int ah__mixture_parse(struct ah_mixture_items *out, const char *text)
         return ah__strdup(&out->item[out->count++].path, text);
     }
     AH_TRY(items_take(out, text));
-    AH_TRY(weights_check(out));
-    if (out->count == 1)
-        out->item[0].weight = 0;
-    return AH_OK;
+    return weights_check(out);
 }
 
 void ah__mixture_items_free(struct ah_mixture_items *items)

@@ -14,7 +14,7 @@ struct ah_mixture_items {
     size_t count, room;
 };
 
-/* At least one item; of one alone the weight is 0. Weights are all given or none. AH_EINPUT, AH_ENOMEM. Freed by
+/* At least one item. Weights are all given or none. AH_EINPUT, AH_ENOMEM. Freed by
  * ah__mixture_items_free, also after failure. */
 int ah__mixture_parse(struct ah_mixture_items *out, const char *text);
 /* Zero-initialised is fine. */

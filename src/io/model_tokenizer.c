@@ -1,5 +1,6 @@
 #include "io/model_tokenizer.h"
 
+#include "base/alloc.h"
 #include "io/gguf.h"
 #include "io/gguf_files.h"
 #include "tokenizer/subword.h"
@@ -14,6 +15,19 @@ int ah__model_tokenizer_open(const struct ah_tokenizer **out, const char *model)
     int status = ah__subword_open_texts(out, &texts);
     ah__gguf_files_free(&files);
     return status;
+}
+
+int ah_tokenizer_note(char **note, const char *model_path)
+{
+    struct ah_gguf *file;
+    bool by_default = false;
+    *note = NULL;
+    if (!model_path || !ah__gguf_is(model_path))
+        return AH_OK;
+    AH_TRY(ah__gguf_open(&file, model_path));
+    int status = ah__gguf_splits_by_default(&by_default, file);
+    ah__gguf_close(file);
+    return status == AH_OK && by_default ? ah__sprintf(note, "%s: %s", model_path, ah__gguf_splits_note) : status;
 }
 
 int ah_tokenizer_open(const struct ah_tokenizer **tokenizer, const char *model_path)

@@ -166,10 +166,8 @@ static int is_folder(bool *out, const char *path)
 static int note_split(struct ah_model *model, const char *path)
 {
     char *note;
-    AH_TRY(ah__sprintf(&note,
-                       "%s%s%s: key 'tokenizer.ggml.pre': found nothing; text is split by llama.cpp's default, which "
-                       "may not be the model's own",
-                       model->note ? model->note : "", model->note ? "; " : "", path));
+    AH_TRY(ah__sprintf(&note, "%s%s%s: %s", model->note ? model->note : "", model->note ? "; " : "", path,
+                       ah__gguf_splits_note));
     ah__free(model->note);
     model->note = note;
     return AH_OK;

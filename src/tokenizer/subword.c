@@ -36,13 +36,16 @@ static int raw_part(int32_t id, const char *text, size_t length, void *context)
     struct encoding *encoding = context;
     if (!text)
         return ah__ids_add(&encoding->ids, &id, 1);
+    struct ah_subword *subword = encoding->subword;
     encoding->at_start = text == encoding->text;
-    if (encoding->subword->pieces)
-        return ah__sentencepiece_encode(&encoding->ids, encoding->subword->pieces, text, length,
-                                        encoding->at_start || !encoding->subword->adds_once);
-    AH_TRY(ah__normalize(&text, &length, encoding->buffers, &encoding->subword->normalizer));
+    if (subword->pieces) {
+        bool adds = encoding->at_start ? subword->base.adds_space != AH_SPACE_NEVER
+                                       : subword->base.adds_space == AH_SPACE_ALWAYS;
+        return ah__sentencepiece_encode(&encoding->ids, subword->pieces, text, length, adds);
+    }
+    AH_TRY(ah__normalize(&text, &length, encoding->buffers, &subword->normalizer));
     encoding->normal = text;
-    return ah__added_tokens_split(encoding->subword->added, true, text, length, normal_part, encoding);
+    return ah__added_tokens_split(subword->added, true, text, length, normal_part, encoding);
 }
 
 static int text_encode(struct encoding *encoding, const char *text, size_t length)
@@ -138,6 +141,12 @@ static const char *subword_token(const struct ah_tokenizer *tokenizer, int32_t i
 static bool subword_special(const struct ah_tokenizer *tokenizer, int32_t id)
 {
     return id >= 0 && id < tokenizer->vocab_size && ((const struct ah_subword *)tokenizer)->special[id];
+}
+
+static bool subword_added(const struct ah_tokenizer *tokenizer, int32_t id)
+{
+    size_t length;
+    return ah__token_map_text(&length, &((const struct ah_subword *)tokenizer)->own, id) != NULL;
 }
 
 static void subword_close(const struct ah_tokenizer *tokenizer)
@@ -291,6 +300,7 @@ static int subword_new(struct ah_subword **out)
         .piece = subword_piece,
         .token = subword_token,
         .is_special = subword_special,
+        .is_added = subword_added,
         .close = subword_close,
     };
     return AH_OK;

@@ -24,7 +24,6 @@ struct ah_subword {
     struct ah_added_tokens *added;
     struct ah_bpe *bpe;
     struct ah_sentencepiece *pieces; /* null: normalizer, pre and bpe; else this instead of them */
-    bool adds_once;                  /* pieces: a space is added before the text alone, not behind added tokens, too */
     struct ah_token_decoder *decoder;
     struct ah_ids before, behind; /* what the template puts around a text */
     struct ah_ids stops;

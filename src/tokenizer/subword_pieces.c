@@ -24,9 +24,9 @@ struct kind {
 static const struct kind kinds[] = {
     {"LlamaTokenizer", true, false, 0, false},       {"CodeLlamaTokenizer", true, false, 0, true},
     {"GemmaTokenizer", true, false, 0, true},        {"T5Tokenizer", false, true, 100, false},
-    {"PreTrainedTokenizer", false, false, 0, false}, {"InternLM2Tokenizer", true, false, 0, false},
-    {"InternLMTokenizer", true, false, 0, false},    {"BaichuanTokenizer", true, false, 0, false},
-    {"YiTokenizer", true, false, 0, false},
+    {"PreTrainedTokenizer", false, false, 0, false}, {"TokenizersBackend", false, false, 0, false},
+    {"InternLM2Tokenizer", true, false, 0, false},   {"InternLMTokenizer", true, false, 0, false},
+    {"BaichuanTokenizer", true, false, 0, false},    {"YiTokenizer", true, false, 0, false},
 };
 
 static bool name_is(const char *name, const char *kind)
@@ -35,14 +35,26 @@ static bool name_is(const char *name, const char *kind)
     return strncmp(name, kind, length) == 0 && (!name[length] || strcmp(name + length, "Fast") == 0);
 }
 
+/* The class that a file names; null: none. Of the model's config.json also by what the model is. */
+static int class_read(const char **name, const struct ah_json *json)
+{
+    const char *type = "";
+    if (json && ah__json_has(json, "tokenizer_class"))
+        return ah__json_string(name, json, "tokenizer_class");
+    if (json && ah__json_has(json, "model_type"))
+        AH_TRY(ah__json_string(&type, json, "model_type"));
+    *name = strcmp(type, "t5") == 0 ? "T5Tokenizer" : NULL;
+    return AH_OK;
+}
+
 /* Without a class: BPE as Llama's, unigrams as bare ones. */
-static int kind_find(struct kind *kind, const struct ah_json *config, bool unigram)
+static int kind_find(struct kind *kind, const struct ah_json *json, bool unigram)
 {
     const char *name = NULL;
     *kind = (struct kind){"", !unigram, false, 0, false};
-    if (!config || !ah__json_has(config, "tokenizer_class"))
+    AH_TRY(class_read(&name, json));
+    if (!name)
         return AH_OK;
-    AH_TRY(ah__json_string(&name, config, "tokenizer_class"));
     for (size_t i = 0; i < AH_LENGTH(kinds); i++)
         if (name_is(name, kinds[i].name)) {
             *kind = kinds[i];
@@ -51,7 +63,7 @@ static int kind_find(struct kind *kind, const struct ah_json *config, bool unigr
     return ah__fail(AH_EINPUT,
                     "%s: key 'tokenizer_class': found '%.40s', expected LlamaTokenizer, CodeLlamaTokenizer, "
                     "GemmaTokenizer or T5Tokenizer: others need a tokenizer.json",
-                    config->path, name);
+                    json->path, name);
 }
 
 static int bool_read(bool *value, const struct ah_json *config, const char *key)
@@ -129,64 +141,82 @@ static int unknown_text_set(struct ah_subword_recipe *recipe, const struct ah_se
     return AH_OK;
 }
 
-static int recipe_fill(struct ah_subword_recipe *recipe, const char *folder, const struct ah_json *config,
-                       const struct ah_sentencepiece_model *model)
+/* The space that the model adds: never with `add_prefix_space` false, behind added tokens too unless `legacy` is. */
+static int spaces_set(struct ah_subword_recipe *recipe, const struct kind *kind, const struct ah_json *config)
+{
+    bool legacy = !kind->adds_once, adds = true;
+    AH_TRY(bool_read(&legacy, config, "legacy"));
+    AH_TRY(bool_read(&adds, config, "add_prefix_space"));
+    recipe->subword->base.adds_space = !adds ? AH_SPACE_NEVER : legacy ? AH_SPACE_ALWAYS : AH_SPACE_FIRST;
+    if (!adds)
+        recipe->decoder.strip_most = 0;
+    return AH_OK;
+}
+
+static int recipe_fill(struct ah_subword_recipe *recipe, const char *folder, const struct kind *kind,
+                       const struct ah_json *config, const struct ah_sentencepiece_model *model)
 {
     struct ah_subword *subword = recipe->subword;
-    struct kind kind;
     size_t length;
-    bool legacy = true;
-    AH_TRY(kind_find(&kind, config, model->unigram));
-    legacy = !kind.adds_once;
-    AH_TRY(bool_read(&legacy, config, "legacy"));
-    subword->adds_once = !legacy;
     AH_TRY(vocab_fill(recipe, model));
     AH_TRY(ah__subword_add_tokens(recipe, folder));
-    AH_TRY(extra_ids_add(recipe, config, kind.extra_ids));
+    AH_TRY(extra_ids_add(recipe, config, kind->extra_ids));
     AH_TRY(controls_add(recipe, model));
     AH_TRY(ah__arena_strdup(&subword->arena, &recipe->unknown,
                             ah__token_map_text(&length, &subword->vocab, model->unknown)));
     AH_TRY(unknown_text_set(recipe, &model->unknown_text));
     decoder_set(&recipe->decoder, model);
+    AH_TRY(spaces_set(recipe, kind, config));
     return ah__sentencepiece_new(&subword->pieces, model, recipe->path);
 }
 
-static int around_set(struct ah_subword_recipe *recipe, const struct ah_json *config,
+static int around_set(struct ah_subword_recipe *recipe, const struct kind *kind, const struct ah_json *config,
                       const struct ah_sentencepiece_model *model)
 {
-    struct kind kind;
-    AH_TRY(kind_find(&kind, config, model->unigram));
-    AH_TRY(bool_read(&kind.bos, config, "add_bos_token"));
-    AH_TRY(bool_read(&kind.eos, config, "add_eos_token"));
-    recipe->adds_bos = kind.bos;
-    recipe->adds_eos = kind.eos;
+    recipe->adds_bos = kind->bos;
+    recipe->adds_eos = kind->eos;
+    AH_TRY(bool_read(&recipe->adds_bos, config, "add_bos_token"));
+    AH_TRY(bool_read(&recipe->adds_eos, config, "add_eos_token"));
     recipe->bos = ah__sentencepiece_control(model, &model->bos);
     recipe->eos = ah__sentencepiece_control(model, &model->eos);
     return AH_OK;
 }
 
-/* `path`: of the folder's tokenizer_config.json, which need not be there. */
-static int config_take(struct ah_subword_recipe *recipe, const char *folder, const char *path,
-                       const struct ah_sentencepiece_model *model)
+/* FOLDER/name, which need not be there: then it has no node. The path stays in the arena, for messages. */
+static int json_open(struct ah_json *json, struct ah_arena *arena, const char *folder, const char *name)
 {
-    struct ah_json config;
-    bool there = access(path, F_OK) == 0;
-    if (there)
-        AH_TRY(ah__json_load(&config, path));
-    int status = recipe_fill(recipe, folder, there ? &config : NULL, model);
-    if (status == AH_OK)
-        status = around_set(recipe, there ? &config : NULL, model);
-    if (there)
-        ah__json_free(&config);
-    return status;
+    char *path;
+    const char *kept;
+    *json = (struct ah_json){0};
+    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
+    int status = ah__arena_strdup(arena, &kept, path);
+    ah__free(path);
+    AH_TRY(status);
+    return access(kept, F_OK) == 0 ? ah__json_load(json, kept) : AH_OK;
+}
+
+/* Both may be without a node. tokenizer_config.json names the class, or else config.json does. */
+static int configs_take(struct ah_subword_recipe *recipe, const char *folder, const struct ah_json *tokenizer,
+                        const struct ah_json *model_config, const struct ah_sentencepiece_model *model)
+{
+    const struct ah_json *config = tokenizer->node ? tokenizer : NULL;
+    const struct ah_json *of_model = model_config->node ? model_config : NULL;
+    struct kind kind;
+    AH_TRY(kind_find(&kind, config && ah__json_has(config, "tokenizer_class") ? config : of_model, model->unigram));
+    AH_TRY(recipe_fill(recipe, folder, &kind, config, model));
+    return around_set(recipe, &kind, config, model);
 }
 
 static int model_take(struct ah_subword_recipe *recipe, const char *folder, const struct ah_sentencepiece_model *model)
 {
-    char *path;
-    AH_TRY(ah__sprintf(&path, "%s/tokenizer_config.json", folder));
-    int status = config_take(recipe, folder, path, model);
-    ah__free(path);
+    struct ah_arena *arena = &recipe->subword->arena;
+    struct ah_json tokenizer, model_config = {0};
+    AH_TRY(json_open(&tokenizer, arena, folder, "tokenizer_config.json"));
+    int status = json_open(&model_config, arena, folder, "config.json");
+    if (status == AH_OK)
+        status = configs_take(recipe, folder, &tokenizer, &model_config, model);
+    ah__json_free(&model_config);
+    ah__json_free(&tokenizer);
     return status;
 }
 

@@ -62,7 +62,8 @@ static const char *bytes_token(const struct ah_tokenizer *tokenizer, int32_t id)
     return name;
 }
 
-static bool bytes_special(const struct ah_tokenizer *tokenizer, int32_t id)
+/* There are no tokens but the bytes: none is special, none is added. */
+static bool bytes_none(const struct ah_tokenizer *tokenizer, int32_t id)
 {
     (void)tokenizer;
     (void)id;
@@ -89,7 +90,8 @@ const struct ah_tokenizer ah__tokenizer_bytes = {
     .decode = bytes_decode,
     .piece = bytes_piece,
     .token = bytes_token,
-    .is_special = bytes_special,
+    .is_special = bytes_none,
+    .is_added = bytes_none,
     .close = bytes_close,
 };
 

@@ -21,6 +21,8 @@ struct ah_tokenizer {
     int32_t bos, eos;     /* what begins and ends a text, where it has them */
     const int32_t *stops; /* [stop_count] ids that end what a model writes */
     int32_t stop_count;
+    /* Of tokenizer.model: where the space that it adds to texts comes. */
+    enum { AH_SPACE_ALWAYS, AH_SPACE_FIRST, AH_SPACE_NEVER } adds_space; /* first: not behind added tokens */
     /* A document's text, as it is learned: no token is put around it, but special tokens that stand in it are found. A
      * new array of ids, which the caller frees with ah__free, and how many. AH_EINPUT, AH_ENOMEM. */
     int (*encode)(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text, size_t length);
@@ -37,6 +39,8 @@ struct ah_tokenizer {
     const char *(*token)(const struct ah_tokenizer *tokenizer, int32_t id);
     /* Whether it stands for no text but for a boundary or a role. */
     bool (*is_special)(const struct ah_tokenizer *tokenizer, int32_t id);
+    /* Whether it is a token wherever its text stands, added to those that the model of the tokenizer makes. */
+    bool (*is_added)(const struct ah_tokenizer *tokenizer, int32_t id);
     void (*close)(const struct ah_tokenizer *tokenizer);
 };
 

@@ -111,10 +111,18 @@ static void a_short_text(void **state)
 }
 
 /* Of files one after the other, whatever the length of each, every token counts alike. */
+static int count_calls(int64_t done, int64_t of, void *context)
+{
+    (void)done;
+    (void)of;
+    ++*(int *)context;
+    return 0;
+}
+
 static void several_files(void **state)
 {
     (void)state;
-    char path[PATH_SIZE], both[3 * PATH_SIZE];
+    char path[PATH_SIZE], gone[PATH_SIZE], both[3 * PATH_SIZE];
     struct ah_eval_result first, second, all;
     struct ah_eval_options given = options();
     given.seq = 0; /* windows of another length for each */
@@ -131,8 +139,20 @@ static void several_files(void **state)
     assert_true(fabs(all.bits_per_byte - all.loss / log(2)) < 1e-12 * all.loss);
     snprintf(both, sizeof both, "%s:2,%s:1", path, path);
     assert_fails(ah_eval(&all, &given), AH_EINPUT, "short: weight: found 2, expected none: every token counts alike");
+    snprintf(both, sizeof both, "%s:0.5", path);
+    assert_fails(ah_eval(&all, &given), AH_EINPUT, "short: weight: found 0.5, expected none: every token counts alike");
+    int calls = 0; /* what cannot be read is told of before anything is evaluated */
+    given.on_progress = count_calls;
+    given.context = &calls;
     snprintf(both, sizeof both, "%s,%s-gone", path, path);
     assert_fails(ah_eval(&all, &given), AH_EINPUT, "short-gone: cannot open");
+    write_text(at(gone, ah_test_folder(), "one"), "b");
+    snprintf(both, sizeof both, "%s,%s", path, gone);
+    assert_fails(ah_eval(&all, &given), AH_EINPUT, "one: ");
+    assert_int_equal(calls, 0);
+    snprintf(both, sizeof both, "%s,%s", path, path);
+    assert_ok(ah_eval(&all, &given));
+    assert_int_equal(calls, 2);
 }
 
 /* A folder of config.json and weights is asked as the checkpoint is that they come from. */

@@ -83,7 +83,7 @@ static void names_are_told_from_weights(void **state)
     expect_items(odd, 1, (const char *[]){odd}, (double[]){0});
     expect_items(number, 1, (const char *[]){number}, (double[]){0});
     snprintf(text, sizeof text, "%s:0.7", a);
-    expect_items(text, 1, (const char *[]){a}, (double[]){0});
+    expect_items(text, 1, (const char *[]){a}, (double[]){0.7});
     snprintf(text, sizeof text, "%s,%s", a, b);
     expect_items(text, 2, (const char *[]){a, b}, (double[]){0, 0});
     snprintf(text, sizeof text, "%s:0.7, %s:3e-1", a, b);

@@ -163,6 +163,33 @@ static void config_says_what_stands_around(void **state)
     ah__tokenizer_close(tokenizer);
 }
 
+/* Where tokenizer_config.json does not name the class, config.json does. */
+static void class_is_the_models(void **state)
+{
+    (void)state;
+    const struct ah_tokenizer *tokenizer = open_with(UNIGRAM, "config.json", "{\"model_type\": \"t5\"}");
+    assert_int_equal(tokenizer->vocab_size, 109);
+    assert_ids(tokenizer, "ab", true, 7, 2);
+    ah__tokenizer_close(tokenizer);
+    tokenizer = open_with(BPE, "config.json", "{\"tokenizer_class\": \"TokenizersBackend\"}");
+    assert_ids(tokenizer, "ab", true, 7);
+    ah__tokenizer_close(tokenizer);
+}
+
+static void the_added_space_is_where_it_is_told(void **state)
+{
+    (void)state;
+    const struct ah_tokenizer *tokenizer = open_with(BPE, "tokenizer_config.json", "{\"add_prefix_space\": false}");
+    char *text;
+    size_t length;
+    const int32_t ids[] = {7, 7};
+    assert_ids(tokenizer, "ab</s>ab", false, 6, 2, 6);
+    assert_ok(tokenizer->decode(&text, &length, tokenizer, ids, 2));
+    assert_string_equal(text, " ab ab");
+    ah__free(text);
+    ah__tokenizer_close(tokenizer);
+}
+
 static void added_tokens_are_found(void **state)
 {
     (void)state;
@@ -316,9 +343,9 @@ static void cut_models_are_survived(void **state)
 }
 
 AH_TEST_SUITE("tokenizer/pieces", cmocka_unit_test(special_pieces_are_found),
-              cmocka_unit_test(text_begins_and_ends_as_the_model_says),
-              cmocka_unit_test(config_says_what_stands_around), cmocka_unit_test(added_tokens_are_found),
-              cmocka_unit_test(unknown_text_is_told), cmocka_unit_test(tokenizer_json_wins),
-              cmocka_unit_test(unused_pieces_are_taken_apart), cmocka_unit_test(models_are_refused),
-              cmocka_unit_test(other_files_are_refused), cmocka_unit_test(classes_are_refused),
-              cmocka_unit_test(cut_models_are_survived))
+              cmocka_unit_test(text_begins_and_ends_as_the_model_says), cmocka_unit_test(class_is_the_models),
+              cmocka_unit_test(the_added_space_is_where_it_is_told), cmocka_unit_test(config_says_what_stands_around),
+              cmocka_unit_test(added_tokens_are_found), cmocka_unit_test(unknown_text_is_told),
+              cmocka_unit_test(tokenizer_json_wins), cmocka_unit_test(unused_pieces_are_taken_apart),
+              cmocka_unit_test(models_are_refused), cmocka_unit_test(other_files_are_refused),
+              cmocka_unit_test(classes_are_refused), cmocka_unit_test(cut_models_are_survived))

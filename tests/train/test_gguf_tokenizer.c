@@ -124,6 +124,77 @@ static void tokenizer_model_goes_into_the_file(void **state)
     expect_types(file, 1501, 5); /* unused */
 }
 
+static void expect_token(const char *path, int32_t id, const char *token, int64_t type)
+{
+    struct ah_gguf *file;
+    struct ah_gguf_array texts;
+    const char *found = "";
+    size_t length = 0;
+    assert_ok(ah__gguf_open(&file, path));
+    assert_ok(ah__gguf_texts(&texts, file, "tokenizer.ggml.tokens"));
+    for (int32_t i = 0; i <= id; i++)
+        found = ah__gguf_next_text(&length, &texts);
+    assert_int_equal(length, strlen(token));
+    assert_memory_equal(found, token, length);
+    ah__gguf_close(file);
+    expect_types(path, id, type);
+}
+
+/* As llama.cpp's converter types them: what is added is user-defined, with spaces as they are in texts, unless it is
+ * special or looks so. */
+static void added_tokens_have_their_types(void **state)
+{
+    (void)state;
+    char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
+    size_t length;
+    folder_of(folder);
+    char *pieces = golden(&length, "pieces_bpe", "tokenizer.model");
+    assert_ok(ah__file_write(at(path, folder, "tokenizer.model"), pieces, length));
+    ah__free(pieces);
+    write_text(at(path, folder, "tokenizer_config.json"),
+               "{\"added_tokens_decoder\": {\"535\": {\"content\": \"ab\"}, \"1500\": {\"content\": \"<|x|>\"}, "
+               "\"1501\": {\"content\": \"\u2581y\u2581\"}, \"1502\": {\"content\": \"<z>\", \"special\": true}}}");
+    assert_ok(ah_export_gguf(at(file, folder, "out.gguf"), folder, "f16"));
+    expect_token(file, 535, "ab", 4);
+    expect_token(file, 1500, "<|x|>", 3);
+    expect_token(file, 1501, " y ", 4);
+    expect_token(file, 1502, "<z>", 3);
+}
+
+/* llama.cpp adds a space behind added tokens, whatever the folder says: that is told. */
+static void other_ids_behind_added_tokens_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *expected;
+    } rows[] = {
+        {"{}", NULL},
+        {"{\"legacy\": false}", "not behind added tokens ('legacy' false, or 'prepend_scheme' first); llama.cpp"},
+        {"{\"legacy\": false, \"add_prefix_space\": false}", NULL},
+    };
+    char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE], *note;
+    size_t length;
+    folder_of(folder);
+    char *pieces = golden(&length, "pieces_bpe", "tokenizer.model");
+    assert_ok(ah__file_write(at(path, folder, "tokenizer.model"), pieces, length));
+    ah__free(pieces);
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        write_text(at(path, folder, "tokenizer_config.json"), rows[i].config);
+        assert_ok(ah_export_gguf_noted(&note, at(file, folder, "out.gguf"), folder, "f16"));
+        assert_int_equal(note != NULL, rows[i].expected != NULL);
+        assert_true(!note || strstr(note, rows[i].expected));
+        ah__free(note);
+    }
+    const struct ah_tokenizer *tokenizer; /* of the last, without the space */
+    int32_t *ids;
+    int64_t count;
+    assert_ok(ah__model_tokenizer_open(&tokenizer, file));
+    assert_ok(tokenizer->encode(&ids, &count, tokenizer, "ab", 2));
+    assert_int_equal(count, 1);
+    ah__free(ids);
+    ah__tokenizer_close(tokenizer);
+}
+
 static void other_pieces_are_refused(void **state)
 {
     (void)state;
@@ -213,17 +284,11 @@ static void only_its_marks_are_sentencepieces(void **state)
     }
 }
 
-/* Digits come in threes; elsewhere the four of them are one token. */
-static void expect_digits(const char *pre, int64_t count)
+static void digits_write(const char *path, const char *pre)
 {
     static const char *const tokens[] = {"1", "2", "3", "4", "12", "123", "1234"};
     static const char *const merges[] = {"1 2", "12 3", "123 4"};
-    char path[PATH_SIZE];
     struct ah_gguf_writer *writer;
-    const struct ah_tokenizer *tokenizer;
-    int32_t *ids;
-    int64_t found;
-    snprintf(path, sizeof path, "%s/digits.gguf", ah_test_folder());
     assert_ok(ah__gguf_writer_new(&writer));
     ah__gguf_put_text(writer, "tokenizer.ggml.model", "gpt2");
     if (pre)
@@ -237,6 +302,17 @@ static void expect_digits(const char *pre, int64_t count)
     assert_ok(ah__gguf_writer_open(writer, path));
     assert_ok(ah__gguf_writer_close(writer));
     ah__gguf_writer_free(writer);
+}
+
+/* Digits come in threes; elsewhere the four of them are one token. */
+static void expect_digits(const char *pre, int64_t count)
+{
+    char path[PATH_SIZE];
+    const struct ah_tokenizer *tokenizer;
+    int32_t *ids;
+    int64_t found;
+    snprintf(path, sizeof path, "%s/digits.gguf", ah_test_folder());
+    digits_write(path, pre);
     assert_ok(ah__model_tokenizer_open(&tokenizer, path));
     assert_ok(tokenizer->encode(&ids, &found, tokenizer, "1234", 4));
     assert_int_equal(found, count);
@@ -252,6 +328,25 @@ static void unknown_tokenizers_split_as_llama_cpp_does(void **state)
     expect_digits(NULL, 2);
 }
 
+/* By every command that reads the tokenizer, from here. */
+static void a_split_by_default_is_told(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE], *note;
+    snprintf(path, sizeof path, "%s/digits.gguf", ah_test_folder());
+    digits_write(path, "gpt-2");
+    assert_ok(ah_tokenizer_note(&note, path));
+    assert_null(note);
+    digits_write(path, NULL);
+    assert_ok(ah_tokenizer_note(&note, path));
+    assert_non_null(strstr(note, "digits.gguf: key 'tokenizer.ggml.pre': found nothing; text is split by llama.cpp's"));
+    ah__free(note);
+    assert_ok(ah_tokenizer_note(&note, ah_test_folder()));
+    assert_null(note);
+}
+
 AH_TEST_SUITE("train/gguf_tokenizer", cmocka_unit_test(tokenizer_model_goes_into_the_file),
-              cmocka_unit_test(other_pieces_are_refused), cmocka_unit_test(unknown_tokenizers_split_as_llama_cpp_does),
+              cmocka_unit_test(added_tokens_have_their_types), cmocka_unit_test(other_ids_behind_added_tokens_are_told),
+              cmocka_unit_test(a_split_by_default_is_told), cmocka_unit_test(other_pieces_are_refused),
+              cmocka_unit_test(unknown_tokenizers_split_as_llama_cpp_does),
               cmocka_unit_test(only_its_marks_are_sentencepieces), cmocka_unit_test(tokens_of_spaces_merge))

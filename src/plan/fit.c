@@ -10,7 +10,7 @@ int ah__plan_min_buffers(const struct ah_switches *switches, const struct ah_pre
 }
 
 /* More buffers than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a
- * few. */
+ * few; with several ranks enough to gather ahead. */
 int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer,
@@ -18,6 +18,8 @@ int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_pre
     int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_buffers(&on_device, predictor) : 0;
     int both = predictor->partition->frozen ? 1 : 2; /* or parameters alone, where gradients have places of their own */
     int least = ah__plan_min_buffers(switches, predictor), most = both * switches->offload_optimizer + shared;
+    int ahead = ah__world_size(switches) > 1 ? ah__buffers_to_gather_ahead(predictor->partition->frozen) : 0;
+    most = most > ahead ? most : ahead;
     return most > least ? most : least;
 }
 

@@ -80,7 +80,7 @@ struct ah_layout {
     int64_t results_offset, results_bytes; /* of one iteration, as bind/bind.h says; two */
     int64_t device_bytes;
     int64_t host_tokens_offset, host_results_offset; /* two of each, same shapes as on the device */
-    /* Host states of blocks, ah__host_sets() of them, each as in groups[1]. */
+    /* Host states of blocks, ah__host_sets() of them, each as in groups[layers], the first to go there. */
     int64_t sets_offset, set_bytes;
     int64_t host_staging_offset,
         host_staging_bytes; /* for loading and saving device states in pieces; 0 bytes: no device state */

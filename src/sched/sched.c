@@ -2,6 +2,15 @@
 
 #include <string.h>
 
+/* Of several ranks where nothing is cast: parameters of a block that comes again; and its gradient and one that
+ * leaves, unless they have places of their own. */
+static int rank_least(const struct ah_sched_config *config)
+{
+    if (!config->own_gradients)
+        return 1 + AH_BUFFERS_OF_GRADIENTS;
+    return config->switches.offload_params > 0 ? 1 : 0;
+}
+
 int ah__sched_min_buffers(const struct ah_sched_config *given)
 {
     struct ah_sched_config fewest = *given, *config = &fewest;
@@ -10,7 +19,7 @@ int ah__sched_min_buffers(const struct ah_sched_config *given)
                config->switches.offload_params; /* parameters that stay from forward to backward */
     int device = ah__sched_device_buffers(config, true);
     if (config->switches.world_size > 1) /* nothing stays: every block is gathered again */
-        return device ? device : 3;
+        return device ? device : rank_least(config);
     int least = config->switches.offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
     if (config->own_gradients) /* a block that comes again, beside those that stay */
         least = held + (config->switches.offload_params > 0 ? 1 : 0);
@@ -71,7 +80,8 @@ static void add_update(struct ah_sched *sched, int partition)
  * one block late, so that the reduction does. */
 static void compute_init(struct ah_sched *sched)
 {
-    int last = sched->partitions - 1, ahead = ah__gathers_ahead(&sched->config.switches) ? 1 : 0;
+    int last = sched->partitions - 1,
+        ahead = ah__gathers_ahead(&sched->config.switches, sched->config.own_gradients) ? 1 : 0;
     int late = sched->config.switches.world_size > 1 ? 1 : 0;
     for (int i = -ahead; i <= last; i++) {
         add_cast(sched, i + ahead, AH_PHASE_FORWARD);

@@ -45,14 +45,25 @@ void ah__update_due(struct ah_sched *sched, int index)
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
 
+/* Of several ranks: parameters of this block and the next, where any is cast; and in backward gradients, unless they
+ * have places of their own. */
+static int rank_buffers(const struct ah_sched_config *config, bool backward)
+{
+    const struct ah_switches *switches = &config->switches;
+    bool ahead = !config->policy->gathers_late || ah__gathers_ahead(switches, config->own_gradients);
+    int refetching = switches->offload_params, kept = config->own_gradients ? switches->unsharded : 0;
+    if (refetching + kept == switches->layers)
+        return 0;
+    return (ahead ? 2 : 1) + (backward && !config->own_gradients ? AH_BUFFERS_OF_GRADIENTS : 0);
+}
+
 int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward)
 {
     const struct ah_switches *switches = &config->switches;
     int on_device = switches->layers - switches->offload_optimizer;
     int gradients = config->clips ? on_device : 0; /* held until the norm is known */
-    int next = !config->policy->gathers_late || ah__gathers_ahead(switches) ? 1 : 0;
-    if (switches->world_size > 1) /* parameters of this block and the next; gradients being reduced and being written */
-        return switches->offload_params == switches->layers ? 0 : next + (backward ? 3 : 1);
+    if (switches->world_size > 1)
+        return rank_buffers(config, backward);
     if (on_device == 0 || config->own_gradients || !backward)
         return 0;
     return gradients > 1 ? gradients : 1;

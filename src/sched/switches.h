@@ -74,12 +74,18 @@ static inline bool ah__unsharded(const struct ah_switches *switches, int group)
 }
 
 /* Of several ranks, parameters are cast one block ahead, so that they are gathered beside the block before, where there
- * are buffers for that: with fewer each block waits for its own. */
-enum { AH_BUFFERS_TO_GATHER_AHEAD = 4 };
+ * are buffers for that: for this block's parameters and the next one's, and for two gradients, being reduced and being
+ * written, unless those have places of their own (`own_gradients`). With fewer each block waits for its own. */
+enum { AH_BUFFERS_OF_GRADIENTS = 2 };
 
-static inline bool ah__gathers_ahead(const struct ah_switches *switches)
+static inline int ah__buffers_to_gather_ahead(bool own_gradients)
 {
-    return switches->world_size > 1 && switches->buffers >= AH_BUFFERS_TO_GATHER_AHEAD;
+    return 2 + (own_gradients ? 0 : AH_BUFFERS_OF_GRADIENTS);
+}
+
+static inline bool ah__gathers_ahead(const struct ah_switches *switches, bool own_gradients)
+{
+    return switches->world_size > 1 && switches->buffers >= ah__buffers_to_gather_ahead(own_gradients);
 }
 
 /* The most pieces in which the states of a block stream. */

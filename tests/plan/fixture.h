@@ -47,6 +47,32 @@ static inline void fixture_groups(struct fixture *fixture)
     }
 }
 
+/* Of embedding, blocks and head each trains all, a part or nothing, one of them at least something; what ranks have of
+ * what is trained lies before what they have of what is frozen, as in a partition. Frozen matrices of blocks may be kept
+ * in codes, and are then larger where programs read them. */
+static inline void fixture_freeze(struct fixture *fixture, int ranks)
+{
+    struct ah_partition *partition = &fixture->partition;
+    int last = partition->group_count - 1;
+    int64_t unit = ranks * (int64_t)AH_PARAM_ALIGN, trained[3], frozen[3];
+    int64_t coded = fixture_draw(fixture, 0, 1) ? AH_PARAM_ALIGN * fixture_draw(fixture, 1, 40) : 0;
+    for (int class = 0; class < 3; class ++) {
+        trained[class] = unit * fixture_draw(fixture, 0, 50) * fixture_draw(fixture, 0, 1);
+        frozen[class] = AH_PARAM_ALIGN * fixture_draw(fixture, trained[class] == 0, 900);
+    }
+    trained[fixture_draw(fixture, 0, 2)] += unit;
+    for (int g = 0; g <= last; g++) {
+        int class = g == 0 ? 0 : g == last ? 2 : 1;
+        struct ah_group *group = &fixture->groups[g];
+        group->trained = trained[class];
+        group->decayed = trained[class] / 2;
+        group->coded = class == 1 ? coded : 0;
+        group->count = group->trained + frozen[class] + group->coded;
+        group->placed = group->count + 3 * group->coded;
+    }
+    partition->frozen = true;
+}
+
 static inline void fixture_code(struct fixture *fixture, struct ah_code *code)
 {
     code->program[AH_PROGRAM_FORWARD].work_bytes = fixture_draw(fixture, 0, 1 << 20);

@@ -164,6 +164,36 @@ static void blocks_stay_whole_where_there_is_room(void **state)
     gains(&(struct gain){1700, 2, whole, favour_whole, forbid_whole});
 }
 
+/* Also where no block offloads, and its buffers are all that there are: four, or two where gradients of blocks have
+ * places of their own. */
+static void ranks_gather_ahead_with_everything_on_the_device(void **state)
+{
+    (void)state;
+    int on_device = 0;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct world world;
+        struct ah_search_report report;
+        struct ah_plan plan;
+        struct ah_policy without = ah__policy_autohete;
+        int64_t least, most;
+        bool frozen = seed % 2 == 0;
+        world_init(&world, 1800 + seed, 6, "autohete");
+        favour_whole(&world);
+        if (frozen)
+            fixture_freeze(&world.fixture, 4);
+        smallest_and_largest(&least, &most, &world.fixture.partition);
+        world.predictor.policy = &without;
+        forbid_whole(&world, &without);
+        assert_ok(ah__plan_search(&plan, &report, &world.predictor, &(struct ah_budget){.device_bytes = 2 * most}));
+        ah__predictor_fini(&world.predictor);
+        if (plan.switches.offload_optimizer > 0)
+            continue;
+        on_device++;
+        assert_int_equal(plan.switches.buffers, frozen ? 2 : 4);
+    }
+    assert_true(on_device >= 4);
+}
+
 static int streaming(const struct ah_switches *switches)
 {
     return switches->staged;
@@ -186,4 +216,5 @@ AH_TEST_SUITE("plan/gains", cmocka_unit_test(blocks_recompute_selectively_where_
               cmocka_unit_test(activations_leave_where_memory_is_short),
               cmocka_unit_test(ends_share_a_place_where_memory_is_short),
               cmocka_unit_test(blocks_stay_whole_where_there_is_room),
+              cmocka_unit_test(ranks_gather_ahead_with_everything_on_the_device),
               cmocka_unit_test(states_stream_where_the_host_is_slow))

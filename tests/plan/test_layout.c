@@ -1,55 +1,31 @@
 #include "test.h"
 
-#include <stdlib.h>
-
 #include "bind/bind.h"
-#include "plan/fixture.h"
+#include "plan/areas.h"
 #include "sched/switches.h"
 
-enum { MOST_AREAS = 32 * (FIXTURE_LAYERS + 2) + 32 };
-
-struct area {
-    int64_t from, bytes;
-};
-
-struct areas {
-    struct area area[MOST_AREAS];
-    int count;
-};
-
-static void area_add(struct areas *areas, int64_t from, int64_t bytes)
+/* Each rank's part of so many elements: equal ones that begin at multiples of 256; of one rank all of them. */
+static int64_t part_in(int64_t count, const struct ah_plan *plan)
 {
-    assert_true(areas->count < MOST_AREAS);
-    assert_true(from >= 0);
-    assert_int_equal(from % AH_LAYOUT_ALIGN, 0);
-    if (bytes > 0)
-        areas->area[areas->count++] = (struct area){from, bytes};
+    int64_t ranks = plan->switches.world_size, parts = (count + 255) / 256;
+    return ranks == 1 ? count : (parts + ranks - 1) / ranks * 256;
 }
 
-static int area_order(const void *a, const void *b)
-{
-    int64_t x = ((const struct area *)a)->from, y = ((const struct area *)b)->from;
-    return (x > y) - (x < y);
-}
-
-/* No two share a byte, gaps are alignment only, and the last one ends the memory. */
-static void areas_check(struct areas *areas, int64_t total, int64_t tail)
-{
-    int64_t end = 0;
-    qsort(areas->area, (size_t)areas->count, sizeof areas->area[0], area_order);
-    for (int i = 0; i < areas->count; i++) {
-        assert_true(areas->area[i].from >= end);
-        assert_true(areas->area[i].from - end < AH_LAYOUT_ALIGN);
-        end = areas->area[i].from + areas->area[i].bytes;
-    }
-    assert_true(end <= total && total - end < tail);
-}
-
-/* A group's part on each rank: equal ones that begin at multiples of 256 elements; of one rank all of it. */
+/* Of what a group trains; of what is frozen. */
 static int64_t part_of(const struct ah_partition *partition, const struct ah_plan *plan, int group)
 {
-    int64_t count = partition->groups[group].count, ranks = plan->switches.world_size, parts = (count + 255) / 256;
-    return ranks == 1 ? count : (parts + ranks - 1) / ranks * 256;
+    return part_in(partition->groups[group].trained, plan);
+}
+
+static int64_t frozen_part(const struct ah_partition *partition, const struct ah_plan *plan, int group)
+{
+    return part_in(partition->groups[group].count - partition->groups[group].trained, plan);
+}
+
+/* What buffers hold: equal parts of all ranks. */
+static int64_t whole_of(const struct ah_partition *partition, const struct ah_plan *plan, int group)
+{
+    return plan->switches.world_size * (part_of(partition, plan, group) + frozen_part(partition, plan, group));
 }
 
 static bool gradients_shared(const struct ah_partition *partition, const struct ah_plan *plan)
@@ -67,12 +43,22 @@ static int64_t state_size(const struct ah_partition *partition, int which, int64
     return dtype == AH_U8 ? (count + 255) / 256 * 260 : count * (dtype == AH_F32 ? 4 : 2);
 }
 
+/* Embedding's or head's gradient: F32 while it is summed, then parts of all ranks. */
+static int64_t sum_size(const struct ah_partition *partition, const struct ah_plan *plan, int group)
+{
+    int64_t sums = partition->groups[group].trained * 4;
+    int64_t parts =
+        plan->switches.world_size * part_of(partition, plan, group) * (partition->compute == AH_F32 ? 4 : 2);
+    return sums > parts ? sums : parts;
+}
+
 static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture,
                         const struct ah_plan *plan, const struct ah_layout *layout, int g)
 {
     const struct ah_layout_group *group = &layout->groups[g];
-    int64_t count = fixture->partition.groups[g].count, part = part_of(&fixture->partition, plan, g);
-    int64_t whole = part * plan->switches.world_size; /* what buffers hold: equal parts */
+    const struct ah_partition *partition = &fixture->partition;
+    int64_t part = part_of(partition, plan, g), frozen = frozen_part(partition, plan, g);
+    int64_t trained = part * plan->switches.world_size, whole = whole_of(partition, plan, g);
     int64_t compute = fixture->partition.compute == AH_F32 ? 4 : 2;
     bool copies = plan->switches.world_size > 1; /* the states are not what the device computes with */
     bool edge = g == 0 || g == plan->switches.layers + 1;
@@ -81,23 +67,34 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
                           : g > plan->switches.layers - plan->switches.offload_optimizer;
     assert_int_equal(group->on_host, on_host);
     bool in_set = on_host && !edge;
+    /* Of one rank's groups on the device products read p itself: what is frozen lies there. */
     for (int i = 0; i < AH_STATE_COUNT && !in_set; i++)
         area_add(on_host ? host : device, group->state_offset + ah__state_at(group, i),
-                 state_size(&fixture->partition, i, part));
+                 state_size(partition, i, i || on_host || copies ? part : part + frozen));
     if (in_set)
         assert_int_equal(group->state_offset, -1);
-    if (on_host)
+    if (on_host) {
         area_add(host, group->host_grad_offset, part * compute);
-    else
+        area_add(host, group->host_frozen_offset, frozen * compute);
+    } else {
         assert_int_equal(group->host_grad_offset, -1);
+        assert_int_equal(group->host_frozen_offset, -1);
+    }
     int lowest_on_host = plan->switches.layers - plan->switches.offload_optimizer + 1;
     bool stays_whole = !edge && !on_host && g >= lowest_on_host - plan->switches.unsharded;
     if (stays_whole || (edge && (on_host || copies) && !plan->switches.share_embedding_head))
         area_add(device, group->param_offset, whole * compute);
     else if (!edge || !plan->switches.share_embedding_head)
         assert_int_equal(group->param_offset, -1);
-    if (edge && !gradients_shared(&fixture->partition, plan)) /* summed there in F32, in every dtype */
-        area_add(device, group->grad_offset, count * 4 > whole * compute ? count * 4 : whole * compute);
+    /* Where parameters have no place of their own, this rank's part of what is frozen has one. */
+    if (copies && !on_host && (edge ? plan->switches.share_embedding_head : !stays_whole))
+        area_add(device, group->frozen_offset, frozen * compute);
+    else
+        assert_int_equal(group->frozen_offset, -1);
+    if (edge && !gradients_shared(partition, plan)) /* summed there in F32, in every dtype */
+        area_add(device, group->grad_offset, sum_size(partition, plan, g));
+    else if (!edge && partition->frozen)
+        area_add(device, group->grad_offset, trained * compute);
     else if (!edge)
         assert_int_equal(group->grad_offset, -1);
 }
@@ -108,17 +105,17 @@ static void shared_areas(struct areas *device, const struct ah_partition *partit
                          const struct ah_layout *layout)
 {
     int head = plan->switches.layers + 1;
-    int64_t compute = partition->compute == AH_F32 ? 4 : 2, ranks = plan->switches.world_size;
-    int64_t one = part_of(partition, plan, 0), other = part_of(partition, plan, head), most = one > other ? one : other;
-    int64_t sums = partition->groups[partition->groups[0].count > partition->groups[head].count ? 0 : head].count * 4;
+    int64_t compute = partition->compute == AH_F32 ? 4 : 2;
+    int64_t one = whole_of(partition, plan, 0), other = whole_of(partition, plan, head);
+    int64_t sum = sum_size(partition, plan, 0), other_sum = sum_size(partition, plan, head);
     if (!plan->switches.share_embedding_head)
         return;
     assert_int_equal(layout->groups[0].param_offset, layout->groups[head].param_offset);
-    area_add(device, layout->groups[0].param_offset, ranks * most * compute);
-    if (!gradients_shared(partition, plan))
+    area_add(device, layout->groups[0].param_offset, (one > other ? one : other) * compute);
+    if (!gradients_shared(partition, plan) || sum + other_sum == 0)
         return;
     assert_int_equal(layout->groups[0].grad_offset, layout->groups[head].grad_offset);
-    area_add(device, layout->groups[0].grad_offset, sums > ranks * most * compute ? sums : ranks * most * compute);
+    area_add(device, layout->groups[0].grad_offset, sum > other_sum ? sum : other_sum);
 }
 
 /* What each micro-batch has of its own: boundary inputs, saved sets of blocks that keep them, the boundary. */
@@ -177,15 +174,18 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
 {
     for (int i = 0; i < plan->switches.buffers; i++)
         area_add(areas, layout->buffers_offset + i * layout->buffer_bytes,
-                 part_of(partition, plan, 1) * plan->switches.world_size * (partition->compute == AH_F32 ? 4 : 2));
+                 whole_of(partition, plan, 1) * (partition->compute == AH_F32 ? 4 : 2));
     int64_t part = part_of(partition, plan, 1) * (partition->compute == AH_F32 ? 4 : 2);
+    int64_t frozen = frozen_part(partition, plan, 1) * (partition->compute == AH_F32 ? 4 : 2);
     int shards = plan->switches.world_size > 1 ? plan->switches.offload_optimizer - plan->switches.offload_params : 0;
-    for (int i = 0; i < shards; i++)
-        area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN),
-                 part);
+    for (int i = 0; i < shards; i++) {
+        int64_t shard = layout->shards_offset + i * layout->shard_bytes;
+        area_add(areas, shard, part);
+        area_add(areas, shard + layout->reduced_bytes, frozen);
+    }
     bool wait = plan->switches.world_size > 1 && partition->step.clips;
     for (int i = 0; wait && i < plan->switches.layers - plan->switches.offload_optimizer; i++)
-        area_add(areas, layout->reduced_offset + i * layout->shard_bytes, part);
+        area_add(areas, layout->reduced_offset + i * layout->reduced_bytes, part);
     int64_t chunk = ah__chunk_count(part_of(partition, plan, 1), plan->switches.chunks);
     for (int i = 0; plan->switches.staged && i < AH_STAGING_BUFFERS; i++) {
         int64_t stage = layout->stages_offset + i * layout->stage_bytes;
@@ -198,10 +198,12 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     }
     micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);
-    if (partition->compute == AH_F32)
+    if (partition->compute == AH_F32 || partition->groups[1].trained == 0)
         assert_int_equal(layout->accumulator_offset, -1);
     else
-        area_add(areas, layout->accumulator_offset, partition->groups[1].count * 4);
+        area_add(areas, layout->accumulator_offset, partition->groups[1].trained * 4);
+    if (partition->groups[1].coded)
+        area_add(areas, layout->widened_offset, partition->groups[1].placed * (partition->compute == AH_F32 ? 4 : 2));
     tokens_areas(areas, partition, layout, layout->tokens_offset, layout->results_offset);
 }
 
@@ -250,7 +252,8 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
     for (int i = 0; i < plan->switches.offload_optimizer + plan->switches.shadows; i++) {
         int64_t set = layout->sets_offset + i * layout->set_bytes;
         for (int j = 0; j < AH_STATE_COUNT; j++)
-            area_add(areas, set + ah__state_at(&layout->groups[1], j), state_size(partition, j, part));
+            area_add(areas, set + ah__state_at(&layout->groups[plan->switches.layers], j),
+                     state_size(partition, j, part));
     }
     tokens_areas(areas, partition, layout, layout->host_tokens_offset, layout->host_results_offset);
     area_add(areas, layout->host_staging_offset, layout->host_staging_bytes);
@@ -259,7 +262,7 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
 static void places_every_area_apart_and_totals_agree(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 300; seed++) {
+    for (uint64_t seed = 0; seed < 600; seed++) {
         struct fixture fixture;
         fixture_init(&fixture, seed);
         struct ah_plan plan = fixture_plan(&fixture);
@@ -270,6 +273,10 @@ static void places_every_area_apart_and_totals_agree(void **state)
         fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
         fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
         plan.switches.share_embedding_head = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
+        if (fixture_draw(&fixture, 0, 1)) {
+            fixture_freeze(&fixture, plan.switches.world_size);
+            plan.switches.staged = 0;
+        }
         if (plan.switches.world_size > 1)
             plan.switches.unsharded =
                 (int)fixture_draw(&fixture, 0, plan.switches.layers - plan.switches.offload_optimizer);

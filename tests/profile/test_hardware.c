@@ -9,60 +9,13 @@
 #include "base/alloc.h"
 #include "base/bundled.h"
 #include "base/file.h"
-#include "profile/hardware.h"
-#include "profile/profile.h"
+#include "profile/estimated.h"
 #include "profile/roofline.h"
 
 static const char *const machines[] = {"a100-40g",      "a100-40g-x4",  "a100-80g",       "a100-80g-x8",
                                        "h100-80g",      "h100-80g-x8",  "h200",           "l40s-48g",
                                        "rtx3090-64g",   "rtx4090-128g", "rtx4090-64g",    "rtx4090-x4",
                                        "rtx5060ti-64g", "rtx5090-128g", "rtxpro6000-96g", "v100-32g"};
-
-static struct ah_hardware *machine(const char *name)
-{
-    char path[512];
-    struct ah_hardware *hardware = NULL;
-    snprintf(path, sizeof path, "%s/../hardware/%s.json", ah_test_source(), name);
-    assert_ok(ah_hardware_load(&hardware, path));
-    return hardware;
-}
-
-static struct ah_partition *gpt_10b(int64_t batch, enum ah_dtype compute)
-{
-    char path[512];
-    struct ah_model *model = NULL;
-    struct ah_graph *graph = NULL;
-    struct ah_partition *partition = NULL;
-    snprintf(path, sizeof path, "%s/../models/gpt-10b.json", ah_test_source());
-    assert_ok(ah_model_load(&model, path));
-    assert_ok(
-        ah_model_record(&graph, model, &(struct ah_record_options){.batch = batch, .seq = 1024, .compute = compute}));
-    assert_ok(ah_partition_new(&partition, graph, NULL));
-    ah_graph_free(graph);
-    ah_model_free(model);
-    return partition;
-}
-
-static struct ah_profile *estimate(const char *name, const struct ah_partition *partition, int ranks,
-                                   const char *optimizer)
-{
-    struct ah_hardware *hardware = machine(name);
-    struct ah_profile *profile = NULL;
-    assert_ok(ah_profile_estimate(&profile, partition, hardware, &(struct ah_estimate_options){ranks, optimizer}));
-    ah_hardware_free(hardware);
-    return profile;
-}
-
-static void assert_near(double found, double expected, double tolerance)
-{
-    if (!(fabs(found - expected) <= tolerance * fabs(expected)))
-        fail_msg("found %.6g, expected %.6g within %g%%", found, expected, tolerance * 100);
-}
-
-static double block_ms(const struct ah_profile *profile, enum ah_item_kind kind)
-{
-    return (double)profile->costs.ns[kind][AH_CLASS_BLOCK] * 1e-6;
-}
 
 /* ---- files */
 
@@ -111,7 +64,7 @@ static void every_file_is_checked(void **state)
 static void cards_differ_as_their_sheets_say(void **state)
 {
     (void)state;
-    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *small = estimate("rtx5060ti-64g", partition, 1, NULL),
                       *large = estimate("rtx5090-128g", partition, 1, NULL);
     assert_near(block_ms(small, AH_ITEM_PREFETCH), 906.13 / 28.1, 0.001);
@@ -294,7 +247,7 @@ static void gemm_rates_follow_the_curve(void **state)
 static void a_block_takes_what_its_flops_and_bytes_take(void **state)
 {
     (void)state;
-    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_hardware *hardware = machine("a100-40g");
     struct ah_profile *profile = NULL;
     hardware->figure[AH_FIGURE_TRAINING_MOST] = 0; /* each call for itself */
@@ -325,7 +278,7 @@ static void a_block_takes_what_its_flops_and_bytes_take(void **state)
 static void copies_and_updates_take_their_bytes(void **state)
 {
     (void)state;
-    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *profile = estimate("a100-40g", partition, 1, "autohete");
     assert_near(block_ms(profile, AH_ITEM_PREFETCH), 906.13 / 26, 0.001);
     assert_near(block_ms(profile, AH_ITEM_REFETCH), 906.13 / 26, 0.001);
@@ -350,7 +303,7 @@ static void copies_and_updates_take_their_bytes(void **state)
 static void published_host_rates_can_be_taken(void **state)
 {
     (void)state;
-    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *ours = estimate("a100-40g", partition, 1, NULL);
     struct ah_profile *theirs = estimate("a100-40g", partition, 1, "deepspeed");
     assert_near(block_ms(theirs, AH_ITEM_UPDATE_HOST), 453.065 / 1.6, 0.001);
@@ -366,7 +319,7 @@ static void published_host_rates_can_be_taken(void **state)
 static void an_estimate_is_not_faster_than_trainings_were(void **state)
 {
     (void)state;
-    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *ours = estimate("a100-40g", partition, 1, NULL);
     struct ah_profile *pytorch = estimate("a100-40g", partition, 1, "pytorch");
     const struct ah_profile *both[] = {ours, pytorch};
@@ -407,7 +360,7 @@ static void a_profile_becomes_a_machine(void **state)
                                               AH_ITEM_UPDATE_DEVICE};
     const struct ah_hardware_facts facts = {"mine", "2026-11-22", (int64_t)200 << 30, (int64_t)400 << 30, 64};
     for (size_t d = 0; d < 2; d++) {
-        struct ah_partition *partition = gpt_10b(8, dtypes[d]);
+        struct ah_partition *partition = gpt_10b(8, dtypes[d], NULL);
         struct ah_profile *measured = estimate("a100-40g", partition, 1, NULL), *again = NULL;
         struct ah_hardware *mine = NULL;
         struct ah_hardware_info info;
@@ -449,7 +402,7 @@ static void a_profile_becomes_a_machine(void **state)
 static void lanes_share_what_they_share(void **state)
 {
     (void)state;
-    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *profile = estimate("a100-40g", partition, 1, NULL);
     const double(*slow)[AH_LANE_COUNT] = (const double(*)[AH_LANE_COUNT])profile->costs.lanes.slowdown;
     assert_near(slow[AH_LANE_H2D][AH_LANE_D2H], 26.0 / 18.6, 0.001);
@@ -473,7 +426,7 @@ static void lanes_share_what_they_share(void **state)
 static void single_precision_has_rates_of_its_own(void **state)
 {
     (void)state;
-    struct ah_partition *partition = gpt_10b(8, AH_F32);
+    struct ah_partition *partition = gpt_10b(8, AH_F32, NULL);
     struct ah_hardware *hardware = machine("a100-40g");
     struct ah_profile *profile = NULL;
     assert_ok(ah_profile_estimate(&profile, partition, hardware, NULL));
@@ -490,60 +443,10 @@ static void single_precision_has_rates_of_its_own(void **state)
     ah_partition_free(partition);
 }
 
-/* ---- ranks */
-
-static void ranks_split_model_data_and_share_the_host(void **state)
-{
-    (void)state;
-    struct ah_partition *partition = gpt_10b(2, AH_BF16);
-    struct ah_profile *one = estimate("a100-40g-x4", partition, 1, NULL),
-                      *four = estimate("a100-40g-x4", partition, 4, NULL);
-    static const enum ah_item_kind shards[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH, AH_ITEM_OFFLOAD,
-                                               AH_ITEM_UPDATE_DEVICE};
-    for (size_t i = 0; i < sizeof shards / sizeof shards[0]; i++)
-        assert_near(block_ms(four, shards[i]), block_ms(one, shards[i]) / 4, 0.005);
-    assert_near(block_ms(four, AH_ITEM_UPDATE_HOST), block_ms(one, AH_ITEM_UPDATE_HOST), 1e-6);
-    assert_int_equal(one->costs.ns[AH_ITEM_CAST][AH_CLASS_BLOCK], 0);
-    assert_near(block_ms(four, AH_ITEM_CAST), 453.065 * 4 / 4 / (1555 * 0.89), 0.01); /* a copy */
-    assert_near(block_ms(four, AH_ITEM_FORWARD), block_ms(one, AH_ITEM_FORWARD), 0);
-    assert_near(block_ms(four, AH_ITEM_GATHER), 0.75 * 906.13 / 200 + 0.025, 0.001);
-    assert_near(block_ms(four, AH_ITEM_REDUCE), 0.75 * 906.13 / 200 + 0.025, 0.001);
-    assert_int_equal(one->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);
-    assert_int_equal(one->world_size, 1);
-    assert_int_equal(four->world_size, 4);
-    /* Four links of 26 GB/s and Adam want 168 GB/s each way of asking: half each. */
-    assert_near(four->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_HOST], 104 / 83.968, 0.001);
-    assert_near(four->costs.lanes.slowdown[AH_LANE_HOST][AH_LANE_H2D], 2, 0.001);
-    assert_near(four->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_D2H], 26.0 / 18.6, 0.001); /* 149 GB/s still fit */
-    /* A collective holds 22% of the multiprocessors. */
-    assert_near(four->costs.lanes.slowdown[AH_LANE_COMPUTE][AH_LANE_COMM], 1 / 0.78, 0.02);
-    assert_near(one->costs.lanes.slowdown[AH_LANE_COMPUTE][AH_LANE_COMM], 1, 0);
-    ah_profile_free(four);
-    ah_profile_free(one);
-    ah_partition_free(partition);
-}
-
-static void links_beyond_the_hosts_memory_are_slower(void **state)
-{
-    (void)state;
-    struct ah_partition *partition = gpt_10b(2, AH_BF16);
-    struct ah_hardware *hardware = machine("a100-40g-x4");
-    struct ah_profile *profile = NULL;
-    hardware->figure[AH_FIGURE_DRAM] = 80e9; /* of which 65.6 for four links */
-    assert_ok(ah_profile_estimate(&profile, partition, hardware, &(struct ah_estimate_options){4, NULL}));
-    assert_near(block_ms(profile, AH_ITEM_PREFETCH), 906.13 / 4 / 16.4, 0.001);
-    assert_near(profile->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_D2H], 2, 0.001);
-    assert_int_equal(profile->h2d_bytes_per_s, 16400000000);
-    assert_int_equal(profile->h2d_both_bytes_per_s, 8200000000);
-    ah_profile_free(profile);
-    ah_hardware_free(hardware);
-    ah_partition_free(partition);
-}
-
 static void wrong_options_are_refused(void **state)
 {
     (void)state;
-    struct ah_partition *partition = gpt_10b(2, AH_BF16);
+    struct ah_partition *partition = gpt_10b(2, AH_BF16, NULL);
     struct ah_hardware *hardware = machine("a100-40g-x4");
     static const struct {
         struct ah_estimate_options options;
@@ -564,7 +467,7 @@ static void wrong_options_are_refused(void **state)
 static void an_estimate_is_a_profile_like_any_other(void **state)
 {
     (void)state;
-    struct ah_partition *partition = gpt_10b(2, AH_BF16);
+    struct ah_partition *partition = gpt_10b(2, AH_BF16, NULL);
     struct ah_profile *profile = estimate("a100-40g-x4", partition, 4, "deepspeed"), *loaded = NULL;
     char path[160];
     snprintf(path, sizeof path, "%s/profile.json", ah_test_folder());
@@ -590,7 +493,5 @@ AH_TEST_SUITE("profile/hardware", cmocka_unit_test(every_machine_loads_and_names
               cmocka_unit_test(published_host_rates_can_be_taken),
               cmocka_unit_test(an_estimate_is_not_faster_than_trainings_were),
               cmocka_unit_test(a_profile_becomes_a_machine), cmocka_unit_test(lanes_share_what_they_share),
-              cmocka_unit_test(single_precision_has_rates_of_its_own),
-              cmocka_unit_test(ranks_split_model_data_and_share_the_host),
-              cmocka_unit_test(links_beyond_the_hosts_memory_are_slower), cmocka_unit_test(wrong_options_are_refused),
+              cmocka_unit_test(single_precision_has_rates_of_its_own), cmocka_unit_test(wrong_options_are_refused),
               cmocka_unit_test(an_estimate_is_a_profile_like_any_other))

@@ -23,7 +23,7 @@ static void random_config(struct ah_sched_config *config)
                   : draw(0, 1) ? &ah__policy_autohete_paper
                                : &ah__policy_autohete_fifo,
     };
-    if (config->switches.world_size == 1 && draw(0, 3) == 0) /* some parameters are frozen */
+    if (draw(0, 3) == 0) /* some parameters are frozen */
         config->own_gradients = true;
     struct ah_switches_draw how = {.draw = draw_with, .rarely = 1};
     if (config->shared_embedding || !ah__policy_uses(config->policy, AH_SWITCH_share_embedding_head))
@@ -248,6 +248,63 @@ static void a_deep_queue_hides_what_the_driver_takes(void **state)
     assert_true(end_ns[1] * 2 < end_ns[0]);
 }
 
+/* Forwards of blocks before whose end the parameters of the block above are gathered. */
+static int gathered_ahead(const struct ah_timeline *timeline, int layers)
+{
+    int count = 0;
+    for (size_t i = 0; i < timeline->span_count; i++) {
+        const struct ah_span *forward = &timeline->spans[i];
+        bool block = forward->item.partition >= 1 && forward->item.partition < layers;
+        for (size_t j = 0; j < timeline->span_count && block && forward->item.kind == AH_ITEM_FORWARD; j++) {
+            const struct ah_span *gather = &timeline->spans[j];
+            count += gather->item.kind == AH_ITEM_GATHER && gather->item.phase == AH_PHASE_FORWARD &&
+                     gather->item.partition == forward->item.partition + 1 &&
+                     gather->item.iteration == forward->item.iteration && gather->start_ns < forward->end_ns;
+        }
+    }
+    return count;
+}
+
+/* Of several ranks where parameters are frozen: gradients take no buffers, so that one serves, two gather ahead. */
+static void ranks_need_no_buffers_for_gradients_with_places_of_their_own(void **state)
+{
+    (void)state;
+    enum { LAYERS = 6, ITERATIONS = 3, AHEAD = ITERATIONS * (LAYERS - 1) };
+    static const struct {
+        int offload_params, offload_optimizer, unsharded, least[2];
+    } rows[] = {{0, 0, 0, {3, 1}},
+                {0, LAYERS, 0, {3, 1}},
+                {LAYERS, LAYERS, 0, {3, 1}},
+                {2, 4, 1, {3, 1}},
+                {0, 0, LAYERS, {3, 0}}};
+    struct ah_costs costs;
+    random_costs(&costs, LAYERS);
+    for (size_t r = 0; r < AH_LENGTH(rows); r++)
+        for (int own = 0; own < 2; own++) {
+            struct ah_sched_config config = {.switches = {.layers = LAYERS,
+                                                          .world_size = 4,
+                                                          .chunks = 1,
+                                                          .offload_params = rows[r].offload_params,
+                                                          .offload_optimizer = rows[r].offload_optimizer,
+                                                          .unsharded = rows[r].unsharded,
+                                                          .prefetch_distance = 1},
+                                             .own_gradients = own,
+                                             .policy = &ah__policy_autohete};
+            int least = ah__sched_min_buffers(&config);
+            assert_int_equal(least, rows[r].least[own]);
+            for (int more = 0; more < 2; more++) {
+                struct ah_timeline *timeline;
+                config.switches.buffers = least + more;
+                assert_ok(ah__timeline_new(&timeline, LAYERS, 1, ITERATIONS));
+                simulate(&config, &costs, timeline, ITERATIONS, false);
+                check_timeline(timeline, &config);
+                if (rows[r].offload_params + rows[r].unsharded == 0)
+                    assert_int_equal(gathered_ahead(timeline, LAYERS), more ? AHEAD : 0);
+                ah_timeline_free(timeline);
+            }
+        }
+}
+
 static void too_few_buffers_are_refused(void **state)
 {
     (void)state;
@@ -267,4 +324,6 @@ AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
               cmocka_unit_test(iterations_begin_at_any_time),
-              cmocka_unit_test(a_deep_queue_hides_what_the_driver_takes), cmocka_unit_test(too_few_buffers_are_refused))
+              cmocka_unit_test(a_deep_queue_hides_what_the_driver_takes),
+              cmocka_unit_test(ranks_need_no_buffers_for_gradients_with_places_of_their_own),
+              cmocka_unit_test(too_few_buffers_are_refused))

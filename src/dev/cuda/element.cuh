@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "dev/cuda/launch.cuh"
+#include "dev/dev.h"
 
 enum { WARP = 32 };
 
@@ -38,6 +39,11 @@ template <typename E, int N> struct alignas(N * sizeof(E) < 16 ? N * sizeof(E) :
 
 /* How many make 16 bytes. */
 template <typename E> constexpr int lanes16 = 16 / (int)sizeof(E);
+
+static inline int lanes16_of(enum ah_dtype dtype)
+{
+    return dtype == AH_BF16 ? lanes16<__nv_bfloat16> : lanes16<float>;
+}
 
 template <typename E, int N> static __device__ inline pack<E, N> pack_load(const E *from)
 {

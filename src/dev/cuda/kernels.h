@@ -99,6 +99,9 @@ struct ah_cuda_norm_bwd {
 };
 int64_t ah__cuda_norm_bwd_workspace(enum ah_dtype dtype, int64_t rows, int64_t cols); /* bytes of `partials` */
 cudaError_t ah__cuda_norm_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_norm_bwd *job);
+
+/* ---- kernels_sums.cu */
+
 /* sum [cols] (+)= the rows of x [rows,cols]. */
 int64_t ah__cuda_column_sum_workspace(enum ah_dtype dtype, int64_t rows, int64_t cols); /* bytes of `partials` */
 cudaError_t ah__cuda_column_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype, float *sum, const void *x,

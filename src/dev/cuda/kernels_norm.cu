@@ -1,16 +1,17 @@
-/* Normalisation of rows, forward and backward, and sums of columns.
+/* Normalisation of rows, forward and backward.
  *
  * A row is shared by a team of whole warps and read once, into registers. Backward sums the gradients of weight and
  * bias beside it: a block goes over a run of rows, every thread keeps the sums of its own columns, and a second kernel
- * adds up what the blocks have. Of rows above 16 KiB registers hold no such sums: there a kernel of its own makes them
+ * (sums.cuh) adds up what the blocks have. Of rows above 16 KiB registers hold no such sums: there a kernel of its own makes them
  * first, and reads both operands once more. How many blocks there are follows from shape and dtype alone, as the order
  * of sums does. */
 #include "dev/cuda/element.cuh"
 #include "dev/cuda/kernels.h"
+#include "dev/cuda/sums.cuh"
 
 /* RUNS of rows: two blocks for each processor of an A100, fewer for those of an H100, so that all run at once. Of the
  * widest rows a processor holds one block only: there twice as many, so that the last ones leave few idle. */
-enum { WARPS = 8, MOST_WARPS = 16, FEW = 2, MANY = 8, RUNS = 216, SUM_LANES = 32, SUM_SLICES = 8 };
+enum { WARPS = 8, MOST_WARPS = 16, FEW = 2, MANY = 8, RUNS = 216 };
 
 /* How a row comes to its team: pack g of a thread begins at column (g * lanes + lane) * N. MANY is for rows above
  * 16 KiB. */
@@ -391,50 +392,7 @@ static cudaError_t norm_bwd_wide_launch(cudaStream_t stream, const struct ah_cud
                                          block_of(s), 0, stream, *job, s->warps);
 }
 
-/* ---- partial sums ------------------------------------------------------------------------------------------------ */
-
-/* One array or two, whose partial sums lie beside each other. */
-struct sums {
-    float *to[2]; /* null: not wanted */
-    bool add[2];
-    const float *partials; /* [count][arrays][cols] */
-    int64_t count, cols;
-    int arrays;
-};
-
-/* A block sums SUM_LANES columns, SUM_SLICES runs of partials beside each other. */
-static __global__ void __launch_bounds__(SUM_LANES *SUM_SLICES) sums_finish(struct sums s)
-{
-    __shared__ double shared[SUM_SLICES][SUM_LANES];
-    int64_t width = s.arrays * s.cols, at = (int64_t)blockIdx.x * SUM_LANES + threadIdx.x;
-    int64_t each = (s.count + SUM_SLICES - 1) / SUM_SLICES, from = threadIdx.y * each;
-    int64_t to = from + each < s.count ? from + each : s.count;
-    double sum = 0;
-#pragma unroll 8
-    for (int64_t i = from; i < to; i++)
-        sum += at < width ? (double)s.partials[i * width + at] : 0.0;
-    shared[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    int array = (int)(at / s.cols);
-    if (threadIdx.y > 0 || at >= width || !s.to[array])
-        return;
-    float *out = s.to[array] + at % s.cols;
-    sum = s.add[array] ? (double)*out : 0.0;
-    for (int i = 0; i < SUM_SLICES; i++)
-        sum += shared[i][threadIdx.x];
-    *out = (float)sum;
-}
-
-static cudaError_t sums_launch(cudaStream_t stream, const struct sums *s)
-{
-    return launch(sums_finish, dim3(blocks_for(s->arrays * s->cols, SUM_LANES)), dim3(SUM_LANES, SUM_SLICES), 0, stream,
-                  *s);
-}
-
-static int lanes_of(enum ah_dtype dtype)
-{
-    return dtype == AH_BF16 ? lanes16<__nv_bfloat16> : lanes16<float>;
-}
+/* ---- launches of backward ---------------------------------------------------------------------------------------- */
 
 /* How many blocks, of how many rows each. */
 static int64_t runs_of(const struct shape *s, int64_t rows, int64_t *each)
@@ -446,7 +404,7 @@ static int64_t runs_of(const struct shape *s, int64_t rows, int64_t *each)
 
 int64_t ah__cuda_norm_bwd_workspace(enum ah_dtype dtype, int64_t rows, int64_t cols)
 {
-    struct shape s = shape_of(cols, lanes_of(dtype));
+    struct shape s = shape_of(cols, lanes16_of(dtype));
     int64_t each;
     return runs_of(&s, rows, &each) * 2 * cols * (int64_t)sizeof(float);
 }
@@ -471,91 +429,12 @@ template <typename E> static cudaError_t norm_bwd_of(cudaStream_t stream, const 
 
 cudaError_t ah__cuda_norm_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_norm_bwd *job)
 {
-    struct shape shape = shape_of(job->cols, lanes_of(dtype));
+    struct shape shape = shape_of(job->cols, lanes16_of(dtype));
     int64_t each, runs = runs_of(&shape, job->rows, &each);
     cudaError_t error = dtype == AH_BF16 ? norm_bwd_of<__nv_bfloat16>(stream, job) : norm_bwd_of<float>(stream, job);
     if (error != cudaSuccess || (!job->dweight && !job->dbias))
         return error;
-    struct sums s = {{job->dweight, job->dbias}, {job->add_weight, job->add_bias}, job->partials, runs, job->cols, 2};
-    return sums_launch(stream, &s);
-}
-
-/* ---- sums of columns --------------------------------------------------------------------------------------------- */
-
-/* A block sums the columns of one warp's packs over a run of rows, its warps in turn. */
-template <typename E, int N>
-static __global__ void __launch_bounds__(WARP *WARPS)
-    column_sum(const E *x, float *partials, int64_t rows, int64_t cols, int64_t each)
-{
-    __shared__ float shared[WARPS][N][WARP];
-    int64_t col = ((int64_t)blockIdx.x * WARP + threadIdx.x) * N, first = blockIdx.y * each;
-    int64_t end = first + each < rows ? first + each : rows;
-    float sum[N] = {};
-#pragma unroll 4
-    for (int64_t row = first + threadIdx.y; row < end; row += WARPS) {
-        pack<E, N> value = col < cols ? pack_load<E, N>(x + row * cols + col) : pack_zero<E, N>();
-#pragma unroll
-        for (int u = 0; u < N; u++)
-            sum[u] += wide(value.lane[u]);
-    }
-#pragma unroll
-    for (int u = 0; u < N; u++)
-        shared[threadIdx.y][u][threadIdx.x] = sum[u];
-    __syncthreads();
-    if (threadIdx.y > 0 || col >= cols)
-        return;
-#pragma unroll
-    for (int u = 0; u < N; u++) {
-        for (int i = 1; i < WARPS; i++)
-            sum[u] += shared[i][u][threadIdx.x];
-        partials[blockIdx.y * cols + col + u] = sum[u];
-    }
-}
-
-/* As many runs of rows as give each processor several blocks, but none of few rows. */
-static int64_t column_runs(int64_t rows, int64_t cols, int lanes, int64_t *each)
-{
-    int64_t across = (cols + lanes * WARP - 1) / (lanes * WARP), wanted = (4 * RUNS + across - 1) / across;
-    *each = (rows + wanted - 1) / wanted;
-    *each = *each < 4 * WARPS ? 4 * WARPS : *each;
-    return (rows + *each - 1) / *each;
-}
-
-static int column_lanes(enum ah_dtype dtype, int64_t cols)
-{
-    return cols % lanes_of(dtype) == 0 ? lanes_of(dtype) : 1;
-}
-
-int64_t ah__cuda_column_sum_workspace(enum ah_dtype dtype, int64_t rows, int64_t cols)
-{
-    int64_t each;
-    return column_runs(rows, cols, column_lanes(dtype, cols), &each) * cols * (int64_t)sizeof(float);
-}
-
-template <typename E, int N>
-static cudaError_t column_launch(cudaStream_t stream, const void *x, float *partials, int64_t rows, int64_t cols)
-{
-    int64_t each, runs = column_runs(rows, cols, N, &each);
-    return launch(column_sum<E, N>, dim3(blocks_for(cols, N * WARP), (unsigned)runs), dim3(WARP, WARPS), 0, stream,
-                  (const E *)x, partials, rows, cols, each);
-}
-
-template <typename E>
-static cudaError_t column_of(cudaStream_t stream, const void *x, float *partials, int64_t rows, int64_t cols)
-{
-    if (cols % lanes16<E> == 0)
-        return column_launch<E, lanes16<E>>(stream, x, partials, rows, cols);
-    return column_launch<E, 1>(stream, x, partials, rows, cols);
-}
-
-cudaError_t ah__cuda_column_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype, float *sum, const void *x,
-                                        int64_t rows, int64_t cols, bool adds, float *partials)
-{
-    int64_t each, runs = column_runs(rows, cols, column_lanes(dtype, cols), &each);
-    cudaError_t error = dtype == AH_BF16 ? column_of<__nv_bfloat16>(stream, x, partials, rows, cols)
-                                         : column_of<float>(stream, x, partials, rows, cols);
-    if (error != cudaSuccess)
-        return error;
-    struct sums s = {{sum, nullptr}, {adds, false}, partials, runs, cols, 1};
-    return sums_launch(stream, &s);
+    struct ah_cuda_sums s = {
+        {job->dweight, job->dbias}, {job->add_weight, job->add_bias}, job->partials, runs, job->cols, 2};
+    return ah__cuda_sums_enqueue(stream, &s);
 }

@@ -233,7 +233,7 @@ static void a_time_that_is_not_told_fails_nothing(void **state)
     emulated_assert_clean();
 }
 
-/* Times of events are off, yet what waits begins when what it waits for is over, whichever of both is reported first. */
+/* Times of events are off, yet what waits begins when what it waits for is over, whichever is reported first. */
 static void spans_are_in_order_on_a_clock_with_noise(void **state)
 {
     (void)state;

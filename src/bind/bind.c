@@ -332,8 +332,9 @@ static void gather(const struct bind *bind)
 {
     const struct ah_group *group = ah__bind_group(bind);
     parts_add(bind, AH_ALL_GATHER, bind->at->param, group->trained);
-    parts_add(bind, AH_ALL_GATHER, bind->at->param + group->trained * ah__bind_element_bytes(bind),
-              ah__frozen_count(group));
+    if (!bind->item->stays) /* else all ranks have loaded all of it there */
+        parts_add(bind, AH_ALL_GATHER, bind->at->param + group->trained * ah__bind_element_bytes(bind),
+                  ah__frozen_count(group));
 }
 
 static void reduce(const struct bind *bind)

@@ -93,7 +93,16 @@ static int move_piece(struct ah_run *run, const struct place *at, bool on_host, 
     return AH_OK;
 }
 
-/* The floats [*first, *first + result) of a parameter's that a rank has; within [from, from + count). */
+/* Frozen parameters of a group whose parameters have a place on the device where they stay: of several ranks all have
+ * all of them. */
+static bool stays_whole(const struct ah_run *run, int param)
+{
+    const struct ah_layout_group *g = &run->layout->groups[run->partition->params[param].group];
+    return run->partition->params[param].frozen && !g->on_host && g->frozen_offset < 0;
+}
+
+/* The floats [*first, *first + result) of a parameter's that a rank has; within [from, from + count). Where all have
+ * all, its part of them. */
 static int64_t param_range(int64_t *first, const struct ah_run *run, int param, int rank, int64_t from, int64_t count)
 {
     const struct ah_param *p = &run->partition->params[param];
@@ -121,7 +130,7 @@ static char *frozen_at(const struct ah_run *run, int param, int64_t first, int64
     const struct ah_group *group = &run->partition->groups[p->group];
     const struct ah_layout_group *g = &run->layout->groups[p->group];
     int64_t part;
-    if (!g->on_host && g->frozen_offset < 0)
+    if (stays_whole(run, param))
         return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset) + (p->offset + first) * element;
     ah__part_range(&part, ah__frozen_count(group), run->comm->rank, run->comm->world_size);
     char *own = g->on_host ? run->host + g->host_frozen_offset : run->device + g->frozen_offset;
@@ -153,6 +162,10 @@ static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char
     if (how->which != AH_RUN_PARAM && p->frozen)
         return ah__fail(AH_EINTERNAL, "run: '%s' is frozen, it has no moments", p->name);
     int64_t first, count = param_range(&first, run, param, run->comm->rank, from, asked);
+    if (how->load && stays_whole(run, param)) {
+        first = from;
+        count = asked;
+    }
     if (count == 0)
         return AH_OK;
     values += ah__state_bytes(how->as, first - from);
@@ -358,7 +371,7 @@ static int init_param(struct ah_run *run, int index, uint64_t seed, float *value
     memcpy(&nothing, &zeros, sizeof nothing); /* `move` only reads when it loads */
     for (int64_t first = 0; first < total; first += PIECE) {
         int64_t count = total - first < PIECE ? total - first : PIECE, mine;
-        if (param_range(&mine, run, index, run->comm->rank, first, count) == 0)
+        if (!stays_whole(run, index) && param_range(&mine, run, index, run->comm->rank, first, count) == 0)
             continue;
         init_values(values, param, seed, first, count);
         enum ah_run_state end = fresh || param->frozen ? AH_RUN_MOMENT1 : AH_RUN_STATES;

@@ -32,6 +32,8 @@ int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *it
         return program_ns(&costs->other, item);
     /* Parameters and gradients are of one size, so going home is as long for either. */
     int64_t ns = costs->ns[item->kind == AH_ITEM_EVICT ? AH_ITEM_OFFLOAD : item->kind][class];
+    if (item->kind == AH_ITEM_GATHER && item->stays)
+        ns = costs->gather_trained_ns[class];
     if (item->kind == AH_ITEM_ACTIVATIONS_OUT || item->kind == AH_ITEM_ACTIVATIONS_IN)
         ns = (item->kind == AH_ITEM_ACTIVATIONS_OUT ? costs->out_ns : costs->in_ns)[keeping(item)];
     if (item->chunks > 1)

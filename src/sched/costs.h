@@ -15,6 +15,7 @@ struct ah_block_costs {
 struct ah_costs {
     int layers;
     int64_t ns[AH_ITEM_COUNT][AH_CLASS_COUNT];                 /* of an item alone on the machine */
+    int64_t gather_trained_ns[AH_CLASS_COUNT];                 /* of a GATHER to where parameters stay; in no profile */
     int64_t recompute_ns[AH_CLASS_COUNT];                      /* added to BACKWARD where the item says recompute */
     int64_t selective_ns[AH_CLASS_COUNT];                      /* the same where it says selective */
     int64_t out_ns[AH_KEEPING_COUNT], in_ns[AH_KEEPING_COUNT]; /* ACTIVATIONS_OUT and _IN of a block that keeps so

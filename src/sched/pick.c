@@ -329,6 +329,7 @@ static bool gather_ready(const struct ah_sched *sched, struct ah_next *next, con
         return false;
     next->item.phase = step->phase;
     next->item.param_buffer = group->param_buffer;
+    next->item.stays = updated_in_place;
     wait_for(sched, next, source);
     return true;
 }

@@ -47,9 +47,9 @@ static inline void fixture_groups(struct fixture *fixture)
     }
 }
 
-/* Of embedding, blocks and head each trains all, a part or nothing, one of them at least something; what ranks have of
- * what is trained lies before what they have of what is frozen, as in a partition. Frozen matrices of blocks may be kept
- * in codes, and are then larger where programs read them. */
+/* Of embedding, blocks and head each trains all, a part or nothing, one of them something. What is trained lies
+ * before what is frozen, in parts of all ranks, as in a partition. Frozen matrices of blocks may be kept in codes; they
+ * are larger where programs read them. */
 static inline void fixture_freeze(struct fixture *fixture, int ranks)
 {
     struct ah_partition *partition = &fixture->partition;

@@ -130,6 +130,30 @@ static void ranks_with_frozen_parameters_equal_resident(void **state)
                              "autohete", one_in(4));
 }
 
+/* What never changes is gathered with what is trained into a buffer, and not into a place that keeps it. */
+static void what_stays_is_not_gathered_again(void **state)
+{
+    (void)state;
+    const struct joint joint = {.config = tiny_untied, .tuning = lora, .world_size = 2, .micro_batches = 1, .batch = 1};
+    struct rank_run scratch;
+    char place[1] = {0};
+    const struct ah_partition *partition = joint_partition_of(&scratch, &joint);
+    for (int g = 0; g < partition->group_count; g++)
+        for (int stays = 0; stays < 2; stays++) {
+            const struct ah_group *group = &partition->groups[g];
+            const struct ah_item item = {.kind = AH_ITEM_GATHER, .partition = g, .stays = stays};
+            const struct ah_binding binding = {.partition = partition, .group = g};
+            struct ah_work work;
+            int64_t gathered = 0, all = group->trained + (stays ? 0 : ah__frozen_count(group));
+            assert_ok(ah__bind(&work, &item, &binding, &(struct ah_addresses){.param = place}));
+            for (int t = 0; t < work.tasks; t++)
+                gathered += 2 * work.task[t].as.collective.part_count;
+            assert_true(group->trained < group->count);
+            assert_in_range(gathered, all, all + 2 * AH_PARAM_ALIGN - 1);
+        }
+    tiny_fini(&scratch.tiny);
+}
+
 static void published_systems_equal_resident(void **state)
 {
     (void)state;
@@ -310,5 +334,6 @@ AH_TEST_SUITE("run/ranks", cmocka_unit_test(two_ranks_equal_resident), cmocka_un
               cmocka_unit_test(ranks_of_an_untied_model_equal_resident),
               cmocka_unit_test(ranks_with_adapters_equal_resident), cmocka_unit_test(ranks_with_codes_equal_resident),
               cmocka_unit_test(ranks_with_frozen_parameters_equal_resident),
-              cmocka_unit_test(published_systems_equal_resident), cmocka_unit_test(what_one_rank_gives),
-              cmocka_unit_test(all_stop_after_the_same_step), cmocka_unit_test(another_number_of_ranks_is_refused))
+              cmocka_unit_test(what_stays_is_not_gathered_again), cmocka_unit_test(published_systems_equal_resident),
+              cmocka_unit_test(what_one_rank_gives), cmocka_unit_test(all_stop_after_the_same_step),
+              cmocka_unit_test(another_number_of_ranks_is_refused))

@@ -201,8 +201,11 @@ static void check_ranks(const struct checker *c, int64_t k, int g)
 {
     const struct ah_span *gather = get(c, k, g, AH_ITEM_GATHER), *again = get_again(c, k, g, AH_ITEM_GATHER);
     const struct ah_span *reduce = get(c, k, g, AH_ITEM_REDUCE);
+    bool ends = (g == 0 || g > c->config->switches.layers) && !c->config->switches.share_embedding_head;
     bool host = on_host(c->config, g), brought_again = casts(c->config, g) || refetches(c->config, g);
     after_span(get(c, k, g, AH_ITEM_FORWARD), gather, "forward after its gather");
+    assert_int_equal(gather->item.stays, !host && (ends || stays_whole(c->config, g)));
+    assert_false(again && again->item.stays);
     after_span(reduce, get(c, k, g, AH_ITEM_BACKWARD), "reduction after backward");
     after_span(get(c, k, g, host ? AH_ITEM_OFFLOAD : AH_ITEM_UPDATE_DEVICE), reduce,
                "gradient used after its reduction");

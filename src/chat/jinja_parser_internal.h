@@ -1,4 +1,4 @@
-/* What the parser's two files share. */
+/* What the parser's files share: jinja_tokens.c, jinja_expression.c, jinja_parse.c. */
 #ifndef AH_CHAT_JINJA_PARSER_INTERNAL_H
 #define AH_CHAT_JINJA_PARSER_INTERNAL_H
 

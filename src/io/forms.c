@@ -6,9 +6,9 @@
 #include "base/alloc.h"
 #include "base/format.h"
 #include "base/json_python.h"
-#include "io/alpaca.h"
+#include "io/forms_internal.h"
 
-enum { KEYS_MOST = 6, LISTED_BYTES = 120, FOUND_BYTES = 48, LABEL_IGNORED = -100 };
+enum { KEYS_MOST = 6, LISTED_BYTES = 120, LABEL_IGNORED = -100 };
 
 const char *const ah__data_format_words[AH_DATA_FORMAT_COUNT] = {
 #define FORMAT_WORD(id, word) word,
@@ -61,15 +61,9 @@ void ah__form_store_free(struct ah_form_store *store)
     *store = (struct ah_form_store){0};
 }
 
-/* The wanted members of a record. `json` is their tree; its path says where the record is. */
-struct record {
-    struct ah_json json;
-    struct ah_form_store *store;
-};
-
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-static int text_get(const char **out, size_t *length, const struct record *record, const char *key)
+int ah__form_text(const char **out, size_t *length, const struct ah_form_record *record, const char *key)
 {
     AH_TRY(ah__json_string(out, &record->json, key));
     *length = strlen(*out);
@@ -77,26 +71,26 @@ static int text_get(const char **out, size_t *length, const struct record *recor
 }
 
 /* "" where it is missing or null. */
-static int text_get_or_none(const char **out, const struct record *record, const char *key)
+int ah__form_text_or_none(const char **out, const struct ah_form_record *record, const char *key)
 {
     *out = "";
     return ah__json_has(&record->json, key) ? ah__json_string(out, &record->json, key) : AH_OK;
 }
 
-static cJSON *member(const struct record *record, const char *key)
+cJSON *ah__form_member(const struct ah_form_record *record, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(record->json.node, key);
 }
 
 /* What stands where something else was expected, in few bytes; null: nothing does. */
-static const char *found_print(char text[FOUND_BYTES], const cJSON *value)
+const char *ah__form_found(char text[AH_FORM_FOUND_BYTES], const cJSON *value)
 {
     if (!value)
         return "nothing";
     if (cJSON_IsString(value))
-        snprintf(text, FOUND_BYTES, "'%.40s'", value->valuestring);
+        snprintf(text, AH_FORM_FOUND_BYTES, "'%.40s'", value->valuestring);
     else
-        snprintf(text, FOUND_BYTES, "%.40s",
+        snprintf(text, AH_FORM_FOUND_BYTES, "%.40s",
                  cJSON_IsArray(value)    ? "a list"
                  : cJSON_IsObject(value) ? "an object"
                  : cJSON_IsNull(value)   ? "null"
@@ -106,251 +100,38 @@ static const char *found_print(char text[FOUND_BYTES], const cJSON *value)
     return text;
 }
 
-static int list_get(cJSON **out, const struct record *record, const char *key)
+int ah__form_list(cJSON **out, const struct ah_form_record *record, const char *key)
 {
-    *out = member(record, key);
-    char text[FOUND_BYTES];
+    *out = ah__form_member(record, key);
+    char text[AH_FORM_FOUND_BYTES];
     if (!cJSON_IsArray(*out) || !(*out)->child)
         return ah__fail(AH_EINPUT, "%s: key '%s': found %s, expected a list", record->json.path, key,
-                        cJSON_IsArray(*out) ? "an empty list" : found_print(text, *out));
+                        cJSON_IsArray(*out) ? "an empty list" : ah__form_found(text, *out));
     return AH_OK;
-}
-
-/* ---- messages ---------------------------------------------------------------------------------------------------- */
-
-/* A part of list[index], or, where it has no name, the whole. */
-static int message_fail(const struct record *record, const char *key, int index, const cJSON *item, const char *part,
-                        const char *expected)
-{
-    char text[FOUND_BYTES];
-    const cJSON *found = *part ? cJSON_GetObjectItemCaseSensitive(item, part) : item;
-    return ah__fail(AH_EINPUT, "%s: key '%s[%d]%s%s': found %s, expected %s", record->json.path, key, index,
-                    *part ? "." : "", part, found_print(text, found), expected);
-}
-
-/* Role and content; what else stands in a message is the template's. */
-static int messages_check(const struct record *record, const char *key, const cJSON *list)
-{
-    int index = 0;
-    for (const cJSON *item = list->child; item; item = item->next, index++) {
-        if (!cJSON_IsObject(item))
-            return message_fail(record, key, index, item, "", "a message, with role and content");
-        if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "role")))
-            return message_fail(record, key, index, item, "role", "a string");
-        const cJSON *content = cJSON_GetObjectItemCaseSensitive(item, "content");
-        bool calls = cJSON_GetObjectItemCaseSensitive(item, "tool_calls") != NULL;
-        if (!cJSON_IsString(content) && !cJSON_IsArray(content) && !calls)
-            return message_fail(record, key, index, item, "content", "a string or a list of parts");
-    }
-    return AH_OK;
-}
-
-static void chat_set(struct ah_document *out, const struct record *record, const cJSON *messages)
-{
-    out->kind = AH_DOCUMENT_CHAT;
-    out->messages = messages;
-    out->tools = ah__json_has(&record->json, "tools") ? member(record, "tools") : NULL;
-}
-
-static int messages_read(struct ah_document *out, struct record *record)
-{
-    cJSON *list;
-    AH_TRY(list_get(&list, record, "messages"));
-    AH_TRY(messages_check(record, "messages", list));
-    chat_set(out, record, list);
-    return AH_OK;
-}
-
-static int messages_new(struct record *record)
-{
-    record->store->messages = cJSON_CreateArray();
-    return record->store->messages ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: messages of a record");
-}
-
-static int message_add(struct record *record, const char *role, const char *content)
-{
-    cJSON *item = cJSON_CreateObject();
-    if (item && cJSON_AddStringToObject(item, "role", role) && cJSON_AddStringToObject(item, "content", content) &&
-        cJSON_AddItemToArray(record->store->messages, item))
-        return AH_OK;
-    cJSON_Delete(item);
-    return ah__fail(AH_ENOMEM, "out of host memory: messages of a record");
-}
-
-static int system_add(struct record *record, const char *key)
-{
-    const char *text;
-    AH_TRY(text_get_or_none(&text, record, key));
-    return *text ? message_add(record, "system", text) : AH_OK;
-}
-
-/* The role that ShareGPT's word for a speaker means; null: none known. */
-static const char *role_of(const char *from)
-{
-    static const char *const roles[][2] = {
-        {"human", "user"},
-        {"user", "user"},
-        {"gpt", "assistant"},
-        {"assistant", "assistant"},
-        {"chatgpt", "assistant"},
-        {"model", "assistant"},
-        {"bot", "assistant"},
-        {"system", "system"},
-        {"tool", "tool"},
-        {"observation", "tool"},
-        {"function", "tool"},
-        {"function_response", "tool"},
-        {"function_call", "assistant"},
-    };
-    for (size_t i = 0; i < AH_LENGTH(roles); i++)
-        if (strcmp(roles[i][0], from) == 0)
-            return roles[i][1];
-    return NULL;
-}
-
-static int turn_add(struct record *record, const cJSON *item, int index)
-{
-    const cJSON *from = cJSON_GetObjectItemCaseSensitive(item, "from");
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "value");
-    if (!cJSON_IsString(from))
-        return message_fail(record, "conversations", index, item, "from", "a string, like human or gpt");
-    if (!cJSON_IsString(value))
-        return message_fail(record, "conversations", index, item, "value", "a string");
-    const char *role = role_of(from->valuestring);
-    if (!role)
-        return ah__fail(AH_EINPUT,
-                        "%s: key 'conversations[%d].from': found '%.40s', expected human, gpt, system, tool or another "
-                        "word for one of them",
-                        record->json.path, index, from->valuestring);
-    return message_add(record, role, value->valuestring);
-}
-
-/* Turns of from and value; some data sets have messages of role and content by this name. */
-static int conversations_read(struct ah_document *out, struct record *record)
-{
-    cJSON *list;
-    AH_TRY(list_get(&list, record, "conversations"));
-    if (cJSON_IsObject(list->child) && cJSON_GetObjectItemCaseSensitive(list->child, "role")) {
-        AH_TRY(messages_check(record, "conversations", list));
-        chat_set(out, record, list);
-        return AH_OK;
-    }
-    AH_TRY(messages_new(record));
-    AH_TRY(system_add(record, "system"));
-    int index = 0;
-    for (const cJSON *item = list->child; item; item = item->next)
-        AH_TRY(turn_add(record, item, index++));
-    chat_set(out, record, record->store->messages);
-    return AH_OK;
-}
-
-/* ---- instructions ------------------------------------------------------------------------------------------------ */
-
-static int history_add(struct record *record, struct ah_alpaca *alpaca)
-{
-    alpaca->history = ah__json_has(&record->json, "history") ? member(record, "history") : NULL;
-    if (!alpaca->history)
-        return AH_OK;
-    int index = 0;
-    if (!cJSON_IsArray(alpaca->history))
-        return ah__fail(AH_EINPUT, "%s: key 'history': found one value, expected a list", record->json.path);
-    for (const cJSON *turn = alpaca->history->child; turn; turn = turn->next, index++) {
-        if (cJSON_GetArraySize(turn) != 2 || !cJSON_IsString(turn->child) || !cJSON_IsString(turn->child->next))
-            return ah__fail(AH_EINPUT, "%s: key 'history[%d]': found another value, expected a list of two strings",
-                            record->json.path, index);
-        AH_TRY(message_add(record, "user", turn->child->valuestring));
-        AH_TRY(message_add(record, "assistant", turn->child->next->valuestring));
-    }
-    return AH_OK;
-}
-
-static int user_add(struct record *record, const struct ah_alpaca *alpaca)
-{
-    char *both;
-    if (!*alpaca->input)
-        return message_add(record, "user", alpaca->instruction);
-    AH_TRY(ah__sprintf(&both, "%s\n\n%s", alpaca->instruction, alpaca->input));
-    int status = message_add(record, "user", both);
-    ah__free(both);
-    return status;
-}
-
-/* An instruction, what it is about and the answer, by their keys: messages, and the layout without a template. */
-static int instruction_read(struct ah_document *out, struct record *record, const char *system, const char *instruction,
-                            const char *input, const char *output)
-{
-    struct ah_alpaca alpaca = {0};
-    struct ah_buf *layout = &record->store->layout;
-    AH_TRY(text_get_or_none(&alpaca.system, record, system));
-    AH_TRY(ah__json_string(&alpaca.instruction, &record->json, instruction));
-    AH_TRY(text_get_or_none(&alpaca.input, record, input));
-    AH_TRY(text_get(&out->completion, &out->completion_length, record, output));
-    AH_TRY(messages_new(record));
-    AH_TRY(system_add(record, system));
-    AH_TRY(history_add(record, &alpaca));
-    AH_TRY(user_add(record, &alpaca));
-    AH_TRY(message_add(record, "assistant", out->completion));
-    ah__alpaca_layout(layout, &alpaca);
-    chat_set(out, record, record->store->messages);
-    out->tools = NULL;
-    out->text = layout->text;
-    out->length = layout->length;
-    return layout->status;
-}
-
-static int alpaca_read(struct ah_document *out, struct record *record)
-{
-    return instruction_read(out, record, "system", "instruction", "input", "output");
-}
-
-static int dolly_read(struct ah_document *out, struct record *record)
-{
-    return instruction_read(out, record, "system", "instruction", "context", "response");
-}
-
-static int orca_read(struct ah_document *out, struct record *record)
-{
-    return instruction_read(out, record, "system_prompt", "question", "", "response");
 }
 
 /* ---- pairs and texts --------------------------------------------------------------------------------------------- */
 
-/* Both lists are one conversation. */
-static int lists_join(struct ah_document *out, struct record *record, cJSON *prompt, const char *key)
-{
-    cJSON *completion;
-    AH_TRY(list_get(&prompt, record, "prompt"));
-    AH_TRY(list_get(&completion, record, key));
-    AH_TRY(messages_check(record, "prompt", prompt));
-    AH_TRY(messages_check(record, key, completion));
-    out->given = (size_t)cJSON_GetArraySize(prompt);
-    while (completion->child)
-        cJSON_AddItemToArray(prompt, cJSON_DetachItemViaPointer(completion, completion->child));
-    chat_set(out, record, prompt);
-    return AH_OK;
-}
-
-static int pair_read(struct ah_document *out, struct record *record)
+static int pair_read(struct ah_document *out, struct ah_form_record *record)
 {
     bool response = !ah__json_has(&record->json, "completion") && ah__json_has(&record->json, "response");
     const char *key = response ? "response" : "completion";
-    cJSON *prompt = member(record, "prompt");
-    if (cJSON_IsArray(prompt))
-        return lists_join(out, record, prompt, key);
-    AH_TRY(text_get(&out->text, &out->length, record, "prompt"));
+    if (cJSON_IsArray(ah__form_member(record, "prompt")))
+        return ah__form_message_lists(out, record, key);
+    AH_TRY(ah__form_text(&out->text, &out->length, record, "prompt"));
     out->kind = AH_DOCUMENT_PAIR;
-    return text_get(&out->completion, &out->completion_length, record, key);
+    return ah__form_text(&out->completion, &out->completion_length, record, key);
 }
 
-static int document_read(struct ah_document *out, struct record *record)
+static int document_read(struct ah_document *out, struct ah_form_record *record)
 {
     out->kind = AH_DOCUMENT_TEXT;
-    return text_get(&out->text, &out->length, record, "text");
+    return ah__form_text(&out->text, &out->length, record, "text");
 }
 
 /* ---- ids --------------------------------------------------------------------------------------------------------- */
 
-static int ids_fail(const struct record *record, const char *key, size_t index, const cJSON *found,
+static int ids_fail(const struct ah_form_record *record, const char *key, size_t index, const cJSON *found,
                     const char *expected)
 {
     char text[32] = "another value";
@@ -367,19 +148,19 @@ static bool is_integer(const cJSON *node, double least)
 }
 
 /* A list as long as the ids; null: there is none. */
-static int beside_get(cJSON **out, const struct record *record, const char *key, const cJSON *ids)
+static int beside_get(cJSON **out, const struct ah_form_record *record, const char *key, const cJSON *ids)
 {
     *out = NULL;
     if (!ah__json_has(&record->json, key))
         return AH_OK;
-    AH_TRY(list_get(out, record, key));
+    AH_TRY(ah__form_list(out, record, key));
     int found = cJSON_GetArraySize(*out), expected = cJSON_GetArraySize(ids);
     return found == expected ? AH_OK
                              : ah__fail(AH_EINPUT, "%s: key '%s': found %d values, expected %d, as of input_ids",
                                         record->json.path, key, found, expected);
 }
 
-static int id_add(struct ah_document *out, const struct record *record, size_t index, const cJSON *id,
+static int id_add(struct ah_document *out, const struct ah_form_record *record, size_t index, const cJSON *id,
                   const cJSON *label, const cJSON *mask)
 {
     struct ah_form_store *store = record->store;
@@ -399,10 +180,10 @@ static int id_add(struct ah_document *out, const struct record *record, size_t i
     return AH_OK;
 }
 
-static int ids_read(struct ah_document *out, struct record *record)
+static int ids_read(struct ah_document *out, struct ah_form_record *record)
 {
     cJSON *ids, *labels, *mask;
-    AH_TRY(list_get(&ids, record, "input_ids"));
+    AH_TRY(ah__form_list(&ids, record, "input_ids"));
     AH_TRY(beside_get(&labels, record, "labels", ids));
     AH_TRY(beside_get(&mask, record, "attention_mask", ids));
     const cJSON *label = labels ? labels->child : NULL, *seen = mask ? mask->child : NULL;
@@ -424,15 +205,15 @@ static int ids_read(struct ah_document *out, struct record *record)
 static const struct form {
     enum ah_data_format format;
     const char *first, *second;
-    int (*read)(struct ah_document *out, struct record *record);
+    int (*read)(struct ah_document *out, struct ah_form_record *record);
     const char *keys[KEYS_MOST]; /* that it reads */
 } forms[] = {
-    {AH_DATA_MESSAGES, "messages", NULL, messages_read, {"messages", "tools"}},
-    {AH_DATA_CONVERSATIONS, "conversations", NULL, conversations_read, {"conversations", "system", "tools"}},
+    {AH_DATA_MESSAGES, "messages", NULL, ah__form_messages, {"messages", "tools"}},
+    {AH_DATA_CONVERSATIONS, "conversations", NULL, ah__form_conversations, {"conversations", "system", "tools"}},
     {AH_DATA_IDS, "input_ids", NULL, ids_read, {"input_ids", "labels", "attention_mask"}},
-    {AH_DATA_ALPACA, "instruction", "output", alpaca_read, {"instruction", "input", "output", "system", "history"}},
-    {AH_DATA_DOLLY, "instruction", "response", dolly_read, {"instruction", "context", "response", "system"}},
-    {AH_DATA_ORCA, "question", "response", orca_read, {"system_prompt", "question", "response"}},
+    {AH_DATA_ALPACA, "instruction", "output", ah__form_alpaca, {"instruction", "input", "output", "system", "history"}},
+    {AH_DATA_DOLLY, "instruction", "response", ah__form_dolly, {"instruction", "context", "response", "system"}},
+    {AH_DATA_ORCA, "question", "response", ah__form_orca, {"system_prompt", "question", "response"}},
     {AH_DATA_PAIRS, "prompt", NULL, pair_read, {"prompt", "completion", "response", "tools"}},
     {AH_DATA_PAIRS, "completion", NULL, pair_read, {"prompt", "completion", "response", "tools"}},
     {AH_DATA_DOCUMENTS, "text", NULL, document_read, {"text"}},
@@ -524,11 +305,12 @@ static int form_find(const struct form **out, struct ah_records *records)
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* One wanted member into the record's tree. */
-static int member_take(struct record *record, struct ah_records *records, const char *key, size_t start, size_t end)
+static int member_take(struct ah_form_record *record, struct ah_records *records, const char *key, size_t start,
+                       size_t end)
 {
     struct ah_json_fault fault = {0};
     cJSON *value;
-    if (member(record, key))
+    if (ah__form_member(record, key))
         return ah__fail(AH_EINPUT, "%s: key '%s': found twice in one object, expected once", record->json.path, key);
     int status = ah__json_value_build(&value, records->text + start, end - start, &fault);
     if (status == AH_EINPUT)
@@ -541,7 +323,7 @@ static int member_take(struct record *record, struct ah_records *records, const 
 }
 
 /* The members that the form reads. */
-static int tree_read(struct record *record, struct ah_records *records, const struct form *form)
+static int tree_read(struct ah_form_record *record, struct ah_records *records, const struct form *form)
 {
     struct ah_json_members members = {.text = records->text, .length = records->length};
     struct ah_json_fault fault;
@@ -575,7 +357,7 @@ int ah__form_read(struct ah_document *out, struct ah_form_store *store, struct a
     AH_TRY(store_reset(store));
     if (!form)
         AH_TRY(form_find(&form, records));
-    struct record record = {{store->tree, ah__records_where(records), ""}, store};
+    struct ah_form_record record = {{store->tree, ah__records_where(records), ""}, store};
     *out = (struct ah_document){.form = form->format, .whole = true};
     AH_TRY(tree_read(&record, records, form));
     return form->read(out, &record);

@@ -251,7 +251,7 @@ static const struct ah_gguf_rename olmo_names[] = {
 static const char *const olmo_keys[] = {"attention.sliding_window", "attention.sliding_window_pattern",
                                         "rope.freq_base_swa", NULL};
 
-/* A bool for each block, or every how many blocks one sees all; 4 where nothing says it. */
+/* A bool for each block, or every how many blocks one sees all (0: none does); 4 where nothing says it. */
 static int olmo_types(const struct ah_gguf_config *config)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -262,7 +262,7 @@ static int olmo_types(const struct ah_gguf_config *config)
         return ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected 1 to %d", ah__gguf_path(config->file),
                         ah__gguf_key_of(room, config->arch, "block_count"), (long long)layers,
                         (int)AH_DECODER_MOST_LAYERS);
-    if (ah__gguf_int(&period, config->file, key, 1, INT32_MAX) != AH_OK)
+    if (ah__gguf_int(&period, config->file, key, 0, INT32_MAX) != AH_OK)
         AH_TRY(ah__gguf_bools(&slides, config->file, key));
     if (slides.count && slides.count != layers)
         return ah__fail(AH_EINPUT, "%s: key '%s': found %lld bools, expected one for each of %lld blocks",
@@ -270,7 +270,7 @@ static int olmo_types(const struct ah_gguf_config *config)
     cJSON *types = cJSON_AddArrayToObject(config->tree, "layer_types");
     bool added = types;
     for (int64_t i = 0; i < layers && added; i++) {
-        bool sliding = slides.count ? ah__gguf_next_int(&slides) != 0 : (i + 1) % period != 0;
+        bool sliding = slides.count ? ah__gguf_next_int(&slides) != 0 : !period || (i + 1) % period != 0;
         added = cJSON_AddItemToArray(types, cJSON_CreateString(sliding ? "sliding_attention" : "full_attention"));
     }
     return added ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");

@@ -42,10 +42,13 @@ static int put_yarn(const struct ah_gguf_written *to, const struct ah_json *rope
     AH_TRY(ah__json_bool(&truncate, rope, "truncate"));
     AH_TRY(ah__json_int(&original, rope, "original_max_position_embeddings", 1, 1 << 24));
     double usual = ah__gguf_yarn_growth(factor);
-    if (!truncate || fabs(attention - usual) > 1e-6 * usual)
-        return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.%s': found %g, expected %.9g, which llama.cpp takes",
-                        to->json.path, truncate ? "attention_factor" : "truncate", truncate ? attention : 0,
-                        truncate ? usual : 1);
+    if (!truncate)
+        return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.truncate': found false, expected true, as llama.cpp does it",
+                        to->json.path);
+    if (fabs(attention - usual) > 1e-6 * usual)
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'rope_scaling.attention_factor': found %g, expected %.9g, which llama.cpp takes",
+                        to->json.path, attention, usual);
     ah__gguf_put_text(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.type"), "yarn");
     ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.factor"), (float)factor);
     ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.yarn_beta_fast"), (float)fast);

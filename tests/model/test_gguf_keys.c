@@ -166,6 +166,44 @@ static void olmo3_with(const char *path, const char *key, const void *value)
 }
 
 /* Blocks with a window turn by the file's base, where it names no other; so many blocks are not counted out. */
+/* A period in the place of a bool for each block; of 0 all blocks slide. */
+static void olmo3_period(void **state)
+{
+    (void)state;
+    char path[512], *text;
+    struct ah_gguf *file;
+    struct ah_gguf_writer *writer;
+    for (uint32_t period = 0; period <= 2; period += 2) {
+        static const float zeros[4 * 32] = {0};
+        const struct ah_shape table = ah_shape2(4, 32);
+        snprintf(path, sizeof path, "%s/period.gguf", ah_test_folder());
+        assert_ok(ah__gguf_writer_new(&writer));
+        ah__gguf_put_text(writer, "general.architecture", "olmo2");
+        ah__gguf_put_float(writer, "olmo2.attention.layer_norm_rms_epsilon", 1e-5F);
+        ah__gguf_put_float(writer, "olmo2.rope.freq_base", 500000);
+        static const char *const sizes[] = {"embedding_length", "feed_forward_length",  "block_count",
+                                            "context_length",   "attention.head_count", "attention.sliding_window"};
+        static const uint32_t values[] = {32, 48, 2, 64, 4, 8};
+        for (size_t i = 0; i < AH_LENGTH(sizes); i++) {
+            char key[64];
+            snprintf(key, sizeof key, "olmo2.%s", sizes[i]);
+            ah__gguf_put_int(writer, key, values[i]);
+        }
+        ah__gguf_put_int(writer, "olmo2.attention.sliding_window_pattern", period);
+        ah__gguf_put_tensor(writer, "token_embd.weight", ah__gguf_type(AH_GGUF_F32), &table);
+        assert_ok(ah__gguf_writer_open(writer, path));
+        assert_ok(ah__gguf_writer_add(writer, zeros, sizeof zeros));
+        assert_ok(ah__gguf_writer_close(writer));
+        ah__gguf_writer_free(writer);
+        assert_ok(ah__gguf_open(&file, path));
+        assert_ok(ah__gguf_config(&text, file));
+        assert_int_equal(strstr(text, "full_attention") != NULL, period != 0);
+        assert_non_null(strstr(text, "sliding_attention"));
+        ah__free(text);
+        ah__gguf_close(file);
+    }
+}
+
 static void what_olmo3_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -208,4 +246,5 @@ static void a_missing_way_to_split_is_noted(void **state)
 
 AH_TEST_SUITE("model/gguf_keys", cmocka_unit_test(a_factor_alone_is_linear),
               cmocka_unit_test(other_scalings_are_refused), cmocka_unit_test(olmo3_has_its_windows_and_yarn),
-              cmocka_unit_test(what_olmo3_cannot_be_is_refused), cmocka_unit_test(a_missing_way_to_split_is_noted))
+              cmocka_unit_test(olmo3_period), cmocka_unit_test(what_olmo3_cannot_be_is_refused),
+              cmocka_unit_test(a_missing_way_to_split_is_noted))

@@ -360,6 +360,9 @@ static void what_llama_cpp_lacks_is_not_written(void **state)
         {"{\"model_type\": \"llama\", " SIZES ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2, "
          "\"attention_factor\": 1.5}}",
          "key 'rope_scaling.attention_factor': found 1.5, expected 1.06931472, which llama.cpp takes"},
+        {"{\"model_type\": \"llama\", " SIZES ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2, "
+         "\"truncate\": false}}",
+         "key 'rope_scaling.truncate': found false, expected true"},
         {"{\"model_type\": \"ministral\", " SIZES "}", "model 'ministral': GGUF is written of llama, mistral,"},
     };
     char folder[PATH_SIZE], file[PATH_SIZE];

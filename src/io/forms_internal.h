@@ -1,0 +1,36 @@
+/* What the files of forms share: forms.c finds a record's form and reads texts and ids; forms_chat.c reads
+ * conversations. */
+#ifndef AH_IO_FORMS_INTERNAL_H
+#define AH_IO_FORMS_INTERNAL_H
+
+#include "io/forms.h"
+
+enum { AH_FORM_FOUND_BYTES = 48 };
+
+/* The wanted members of a record. `json` is their tree; its path says where the record is. */
+struct ah_form_record {
+    struct ah_json json;
+    struct ah_form_store *store;
+};
+
+/* A member; null: there is none. */
+cJSON *ah__form_member(const struct ah_form_record *record, const char *key);
+/* A text that must be there; AH_EINPUT. */
+int ah__form_text(const char **out, size_t *length, const struct ah_form_record *record, const char *key);
+/* "" where it is missing or null. */
+int ah__form_text_or_none(const char **out, const struct ah_form_record *record, const char *key);
+/* A list that must be there, and not empty; AH_EINPUT. */
+int ah__form_list(cJSON **out, const struct ah_form_record *record, const char *key);
+/* What stands where something else was expected, in few bytes; null: nothing does. */
+const char *ah__form_found(char text[AH_FORM_FOUND_BYTES], const cJSON *value);
+
+/* Readers of forms: the document of a record's members. AH_EINPUT, AH_ENOMEM. */
+int ah__form_messages(struct ah_document *out, struct ah_form_record *record);
+int ah__form_conversations(struct ah_document *out, struct ah_form_record *record);
+int ah__form_alpaca(struct ah_document *out, struct ah_form_record *record);
+int ah__form_dolly(struct ah_document *out, struct ah_form_record *record);
+int ah__form_orca(struct ah_document *out, struct ah_form_record *record);
+/* Of lists of messages in `prompt` and in `key`: one conversation, whose first part is given. */
+int ah__form_message_lists(struct ah_document *out, struct ah_form_record *record, const char *key);
+
+#endif

@@ -78,46 +78,16 @@ void ah__codes_narrow(void *to, const float *values, int64_t count, enum ah_code
 
 /* ---- to floats --------------------------------------------------------------------------------------------------- */
 
-static void int8_widen(float to[AH_CODES_BLOCK], const char *from)
-{
-    for (int g = 0; g < AH_CODES_BLOCK / AH_INT8_GROUP; g++) {
-        uint16_t half;
-        memcpy(&half, from + AH_CODES_BLOCK + 2 * g, sizeof half);
-        float scale = ah__f16_value(half);
-        for (int i = g * AH_INT8_GROUP; i < (g + 1) * AH_INT8_GROUP; i++)
-            to[i] = (float)(signed char)from[i] * scale;
-    }
-}
-
-static void nf4_widen(float to[AH_CODES_BLOCK], const char *from)
-{
-    for (int g = 0; g < AH_CODES_BLOCK / AH_NF4_GROUP; g++) {
-        const unsigned char *codes = (const unsigned char *)from + g * AH_NF4_GROUP / 2;
-        float scale, *values = to + g * AH_NF4_GROUP;
-        memcpy(&scale, from + AH_CODES_BLOCK / 2 + 4 * g, sizeof scale);
-        for (int i = 0; i < AH_NF4_GROUP / 2; i++) {
-            values[2 * i] = nf4[codes[i] >> 4] * scale;
-            values[2 * i + 1] = nf4[codes[i] & 15] * scale;
-        }
-    }
-}
-
-static void block_widen(float to[AH_CODES_BLOCK], const char *from, enum ah_codes codes)
-{
-    if (codes == AH_CODES_INT8)
-        int8_widen(to, from);
-    else
-        nf4_widen(to, from);
-}
-
 void ah__codes_widen(float *values, const void *from, int64_t count, enum ah_codes codes)
 {
+    const struct ah_host_kernels *kernels = ah__host_kernels();
+    int64_t whole = count / AH_CODES_BLOCK, rest = count - whole * AH_CODES_BLOCK;
+    kernels->expand(values, AH_F32, from, codes, whole);
+    if (rest == 0)
+        return;
     float block[AH_CODES_BLOCK];
-    for (int64_t i = 0; i < count; i += AH_CODES_BLOCK) {
-        int64_t there = count - i < AH_CODES_BLOCK ? count - i : AH_CODES_BLOCK;
-        block_widen(block, (const char *)from + ah__codes_bytes(codes, i), codes);
-        memcpy(values + i, block, (size_t)there * sizeof *values);
-    }
+    kernels->expand(block, AH_F32, (const char *)from + whole * ah__codes_block_bytes(codes), codes, 1);
+    memcpy(values + whole * AH_CODES_BLOCK, block, (size_t)rest * sizeof *values);
 }
 
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
@@ -133,15 +103,11 @@ static void expand_piece(void *context, int index, int worker)
     (void)worker;
     const struct expand *job = context;
     enum ah_codes codes = job->task->as.expand.codes;
-    bool narrows = job->task->as.expand.to_dtype == AH_BF16;
-    int64_t from = index * job->pieces.size, to = from + ah__pieces_length(&job->pieces, index);
-    for (int64_t b = from; b < to; b++) {
-        const char *block = (const char *)job->task->as.expand.from + b * ah__codes_block_bytes(codes);
-        float values[AH_CODES_BLOCK], *floats = (float *)job->task->as.expand.to + b * AH_CODES_BLOCK;
-        block_widen(narrows ? values : floats, block, codes);
-        if (narrows)
-            job->kernels->to_bf16((uint16_t *)job->task->as.expand.to + b * AH_CODES_BLOCK, values, AH_CODES_BLOCK);
-    }
+    enum ah_dtype to_dtype = job->task->as.expand.to_dtype;
+    int64_t first = index * job->pieces.size, to = first * AH_CODES_BLOCK * ah__dtype_bytes(to_dtype);
+    job->kernels->expand((char *)job->task->as.expand.to + to, to_dtype,
+                         (const char *)job->task->as.expand.from + first * ah__codes_block_bytes(codes), codes,
+                         ah__pieces_length(&job->pieces, index));
 }
 
 int ah__host_expand(struct ah_pool *pool, const struct ah_task *task)

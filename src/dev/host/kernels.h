@@ -25,6 +25,8 @@ struct ah_host_kernels {
     /* Rounds to nearest even; NaN stays NaN. Denormals stay what they are. */
     void (*to_bf16)(uint16_t *y, const float *x, int64_t n);
     void (*from_bf16)(float *y, const uint16_t *x, int64_t n);
+    /* Whole blocks of codes to F32 or BF16. */
+    void (*expand)(void *to, enum ah_dtype to_dtype, const void *from, enum ah_codes codes, int64_t blocks);
 };
 
 extern const struct ah_host_kernels ah__host_kernels_avx512, ah__host_kernels_avx2, ah__host_kernels_plain;

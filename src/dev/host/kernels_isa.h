@@ -238,7 +238,11 @@ static AH_TARGET void from_bf16(float *y, const uint16_t *x, int64_t n)
         v_store_most(y + i, v_load_most_bf16(x + i, n - i), n - i);
 }
 
+/* ---- codes ------------------------------------------------------------------------------------------------------- */
+
+#include "dev/host/kernels_codes.h"
+
 #define AH_HOST_KERNELS                                                                                                \
     {                                                                                                                  \
-        .adam = adam, .sum_squares = sum_squares, .to_bf16 = to_bf16, .from_bf16 = from_bf16,                          \
+        .adam = adam, .sum_squares = sum_squares, .to_bf16 = to_bf16, .from_bf16 = from_bf16, .expand = expand,        \
     }

@@ -48,9 +48,22 @@ AH_INLINE v16 v_table(const float *table, i16 index)
     __m512 twice = _mm512_broadcast_f32x8(_mm256_loadu_ps(table));
     return _mm512_permutexvar_ps(index, twice);
 }
+/* table[index % 16] */
+AH_INLINE v16 v_table16(const float table[16], i16 index)
+{
+    return _mm512_permutexvar_ps(index, _mm512_loadu_ps(table));
+}
+AH_INLINE i16 i_of_bytes(__m128i x)
+{
+    return _mm512_cvtepu8_epi32(x);
+}
+AH_INLINE i16 i_load_signed_bytes(const uint8_t *p)
+{
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
 AH_INLINE i16 i_load_bytes(const uint8_t *p)
 {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return i_of_bytes(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 /* The low bytes. */
 AH_INLINE void i_store_bytes(uint8_t *p, i16 a)
@@ -113,10 +126,29 @@ AH_INLINE v16 v_table(const float *table, i16 index)
     __m256 all = _mm256_loadu_ps(table);
     return (v16){{_mm256_permutevar8x32_ps(all, index.half[0]), _mm256_permutevar8x32_ps(all, index.half[1])}};
 }
+/* The fourth bit says which half of the table. */
+AH_INLINE __m256 v_table16_half(const float table[16], __m256i index)
+{
+    __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
+    __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), index);
+    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(index, 28)));
+}
+AH_INLINE v16 v_table16(const float table[16], i16 index)
+{
+    return (v16){{v_table16_half(table, index.half[0]), v_table16_half(table, index.half[1])}};
+}
+AH_INLINE i16 i_of_bytes(__m128i x)
+{
+    return (i16){{_mm256_cvtepu8_epi32(x), _mm256_cvtepu8_epi32(_mm_srli_si128(x, 8))}};
+}
 AH_INLINE i16 i_load_bytes(const uint8_t *p)
 {
+    return i_of_bytes(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+AH_INLINE i16 i_load_signed_bytes(const uint8_t *p)
+{
     __m128i all = _mm_loadu_si128((const __m128i *)(const void *)p);
-    return (i16){{_mm256_cvtepu8_epi32(all), _mm256_cvtepu8_epi32(_mm_srli_si128(all, 8))}};
+    return (i16){{_mm256_cvtepi8_epi32(all), _mm256_cvtepi8_epi32(_mm_srli_si128(all, 8))}};
 }
 AH_INLINE void i_store_bytes(uint8_t *p, i16 a)
 {
@@ -194,9 +226,22 @@ AH_INLINE v16 v_table(const float *table, i16 index)
 {
     I_EACH(v16, table[index.lane[i] & 7]);
 }
+AH_INLINE v16 v_table16(const float table[16], i16 index)
+{
+    I_EACH(v16, table[index.lane[i] & 15]);
+}
 AH_INLINE i16 i_load_bytes(const uint8_t *p)
 {
     I_EACH(i16, p[i]);
+}
+AH_INLINE i16 i_load_signed_bytes(const uint8_t *p)
+{
+    I_EACH(i16, (int8_t)p[i]);
+}
+/* The halves of 8 bytes, of each the high one first. */
+AH_INLINE i16 i_load_nibbles(const uint8_t *p)
+{
+    I_EACH(i16, i % 2 ? p[i / 2] & 15 : p[i / 2] >> 4);
 }
 AH_INLINE void i_store_bytes(uint8_t *p, i16 a)
 {
@@ -209,6 +254,15 @@ AH_INLINE void i_store_words(uint16_t *p, i16 a)
         p[i] = (uint16_t)a.lane[i];
 }
 
+#endif
+
+#if AH_SIMD != 1
+AH_INLINE i16 i_load_nibbles(const uint8_t *p)
+{
+    const __m128i low = _mm_set1_epi8(15);
+    __m128i all = _mm_loadl_epi64((const __m128i *)(const void *)p);
+    return i_of_bytes(_mm_unpacklo_epi8(_mm_and_si128(_mm_srli_epi16(all, 4), low), _mm_and_si128(all, low)));
+}
 #endif
 
 I_BINARY(i_add, _mm512_add_epi32, _mm256_add_epi32, I_ADD)

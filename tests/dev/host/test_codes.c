@@ -103,6 +103,66 @@ static void edges(void **state)
     }
 }
 
+/* What an element of blocks says, by the words of op/codes.h. */
+static float element(const unsigned char *kept, int i, enum ah_codes codes)
+{
+    static const float quantiles[16] = AH_NF4_VALUES;
+    int at = i % AH_CODES_BLOCK;
+    const unsigned char *block = kept + i / AH_CODES_BLOCK * ah__codes_block_bytes(codes);
+    if (codes == AH_CODES_NF4) {
+        float scale;
+        memcpy(&scale, block + AH_CODES_BLOCK / 2 + at / AH_NF4_GROUP * 4, sizeof scale);
+        return quantiles[at % 2 ? block[at / 2] % 16 : block[at / 2] / 16] * scale;
+    }
+    uint16_t half;
+    memcpy(&half, block + AH_CODES_BLOCK + at / AH_INT8_GROUP * 2, sizeof half);
+    return (float)(block[at] < 128 ? block[at] : block[at] - 256) * ah__f16_value(half);
+}
+
+/* All codes with scales of any size, also such as are no numbers; elements of any count from the first on; nothing
+ * behind them is written. */
+static void every_code_is_what_its_words_say(void **state)
+{
+    (void)state;
+    static const char *const isas[] = {"avx512", "avx2", "plain"};
+    static const float scales[] = {1, 0.37F, -3e-5F, 0, 65504, 1e30F, INFINITY, NAN};
+    enum { BLOCKS = 16, MANY = BLOCKS * AH_CODES_BLOCK };
+    static unsigned char kept[BLOCKS * AH_INT8_BYTES];
+    static float expected[MANY], found[MANY + 1];
+    static uint16_t narrow[MANY + 1];
+    for (int test = 0; test < 2 * 3 * 40; test++) {
+        enum ah_codes codes = test % 2 ? AH_CODES_NF4 : AH_CODES_INT8;
+        int count = test < 6 ? MANY : 1 + (int)(ah__random_bits(77, (uint64_t)test) % MANY);
+        int whole = count / AH_CODES_BLOCK * AH_CODES_BLOCK;
+        for (int b = 0; b < BLOCKS; b++) {
+            unsigned char *block = kept + b * ah__codes_block_bytes(codes);
+            for (int i = 0; i < AH_CODES_BLOCK; i++) /* all bytes in each block of int8, and of two of nf4 */
+                block[i] = (unsigned char)(i * 37 + b * (codes == AH_CODES_NF4 ? 128 * 37 : 11));
+            for (int g = 0; g < 8; g++) {
+                float scale = scales[(b + g) % 8];
+                uint16_t half = ah__f16_of(scale);
+                if (codes == AH_CODES_INT8)
+                    memcpy(block + AH_CODES_BLOCK + 2 * g, &half, sizeof half);
+                else if (g < 4)
+                    memcpy(block + AH_CODES_BLOCK / 2 + 4 * g, &scale, sizeof scale);
+            }
+        }
+        for (int i = 0; i < count; i++)
+            expected[i] = element(kept, i, codes);
+        ah__host_isa_force(isas[test / 2 % 3]);
+        memset(found, 0x5A, sizeof found);
+        memset(narrow, 0x5A, sizeof narrow);
+        ah__codes_widen(found, kept, count, codes);
+        ah__host_kernels()->expand(narrow, AH_BF16, kept, codes, whole / AH_CODES_BLOCK);
+        ah__host_isa_force(NULL);
+        assert_memory_equal(found, expected, (size_t)count * sizeof *found);
+        for (int i = 0; i < whole; i++)
+            assert_int_equal(narrow[i], ah__bf16_of(expected[i]));
+        assert_int_equal(((unsigned char *)(found + count))[0], 0x5A);
+        assert_int_equal(narrow[whole], 0x5A5A);
+    }
+}
+
 /* The same bits as values widened one by one and rounded, for any number of threads and any instruction set. */
 static void tasks_expand_in_pieces(void **state)
 {
@@ -136,4 +196,4 @@ static void tasks_expand_in_pieces(void **state)
 
 AH_TEST_SUITE("dev/host/codes", cmocka_unit_test(nf4_takes_the_nearest_quantile),
               cmocka_unit_test(int8_takes_the_nearest_step), cmocka_unit_test(edges),
-              cmocka_unit_test(tasks_expand_in_pieces))
+              cmocka_unit_test(every_code_is_what_its_words_say), cmocka_unit_test(tasks_expand_in_pieces))

@@ -214,11 +214,12 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     const char *swept = compare->sweep.name ? compare->sweep.name : "";
     const struct ah_session_info *info = ah_session_get(compare->session);
     const struct ah_hardware_info *hardware = info->hardware.name ? &info->hardware : NULL;
+    const char *frozen = compare->inputs->tuning.frozen;
     fprintf(to, "%s", compare->inputs->model_path);
     if (hardware)
-        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, rates of %s", hardware->name, hardware->description,
+        fprintf(to, "\non %s: %s\n%d of %d device%s, %s%s%s, rates of %s", hardware->name, hardware->description,
                 info->world_size, hardware->devices, hardware->devices == 1 ? "" : "s", info->dtype,
-                optimizer_of(compare));
+                frozen ? " beside " : "", frozen ? frozen : "", optimizer_of(compare));
     fputc('\n', to);
     if (strcmp(swept, "batch") != 0)
         fprintf(to, "batch %lld, ", (long long)point->batch);

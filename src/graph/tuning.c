@@ -84,21 +84,10 @@ static int check(const struct ah_tuning *tuning)
     return AH_OK;
 }
 
-static int codes_take(enum ah_codes *out, const char *word)
-{
-    *out = AH_CODES_NONE;
-    if (!word)
-        return AH_OK;
-    if (strcmp(word, "int8") != 0 && strcmp(word, "nf4") != 0)
-        return ah__fail(AH_EINPUT, "frozen: found '%.40s', expected int8 or nf4", word);
-    *out = strcmp(word, "nf4") == 0 ? AH_CODES_NF4 : AH_CODES_INT8;
-    return AH_OK;
-}
-
 int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning)
 {
     AH_TRY(check(tuning));
-    AH_TRY(codes_take(&graph->codes, tuning->frozen));
+    AH_TRY(ah__codes_parse(&graph->codes, tuning->frozen));
     if (tuning->freeze)
         AH_TRY(names_take(&graph->freeze, graph, tuning->freeze));
     graph->lora_rank = tuning->lora_rank;

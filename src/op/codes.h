@@ -42,4 +42,11 @@ static inline int64_t ah__codes_bytes(enum ah_codes codes, int64_t count)
     return (count + AH_CODES_BLOCK - 1) / AH_CODES_BLOCK * ah__codes_block_bytes(codes);
 }
 
+#ifndef __cplusplus /* nothing for kernels */
+/* By its word, int8 or nf4; of null none. AH_EINPUT: "frozen: found X, expected int8 or nf4". */
+int ah__codes_parse(enum ah_codes *out, const char *word);
+/* Null of none. */
+const char *ah__codes_word(enum ah_codes codes);
+#endif
+
 #endif

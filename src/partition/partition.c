@@ -1,5 +1,6 @@
 #include "partition/partition.h"
 
+#include "base/format.h"
 #include "base/hash.h"
 #include "partition/compile.h"
 
@@ -260,6 +261,17 @@ static void add_flops(struct ah_partition *partition)
         partition->flops_forward += times * code->program[AH_PROGRAM_FORWARD].flops;
         partition->flops_backward += times * code->program[AH_PROGRAM_BACKWARD].flops;
     }
+}
+
+const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct ah_partition *partition)
+{
+    char trained[32];
+    const char *codes = ah__codes_word(partition->codes);
+    ah_count_format(trained, sizeof trained, ah__partition_trained(partition));
+    ah__snprintf(text, AH_PARTITION_TYPES_SIZE, "%s%s%s%s%s%s", ah__dtype_word(partition->compute),
+                 partition->frozen ? ", " : "", partition->frozen ? trained : "", partition->frozen ? " trained" : "",
+                 codes ? " beside " : "", codes ? codes : "");
+    return text;
 }
 
 static int check_frozen(const struct ah_partition *partition)

@@ -103,6 +103,11 @@ struct ah_partition {
     uint64_t signature;       /* of structure, batch, seq, micro-batches, dtype, version */
 };
 
+/* What its numbers are in, for captions: "bf16"; "bf16, 4.9 M trained"; "bf16, 4.9 M trained beside nf4". Returns the
+ * text. */
+enum { AH_PARTITION_TYPES_SIZE = 64 };
+const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct ah_partition *partition);
+
 /* Whether a partition is a block of the other kind. */
 static inline bool ah__is_other(const int *others_from, int number)
 {

@@ -12,7 +12,7 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_training *trai
 {
     struct ah_dev_info info;
     const struct ah_settings *settings = &training->settings;
-    char link[32] = "", micro[48] = "", params[32];
+    char link[32] = "", micro[48] = "", params[32], types[AH_PARTITION_TYPES_SIZE];
     training->session->dev->ops->info(training->session->dev, &info);
     if (info.link_bytes_per_s)
         ah__snprintf(link, sizeof link, ", link %.3g GB/s", (double)info.link_bytes_per_s * 1e-9);
@@ -21,8 +21,9 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_training *trai
     ah__snprintf(text, CAPTION_SIZE, "%s, %d blocks, %s parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
                  ah_model_get(training->model)->name, training->session->partition->layers,
                  ah_count_format(params, sizeof params, ah__partition_params(training->session->partition)),
-                 (long long)settings->batch, micro, (long long)settings->seq, ah__dtype_word(settings->dtype),
-                 info.name, info.model[0] ? ": " : "", info.model, info.threads,
+                 (long long)settings->batch, micro, (long long)settings->seq,
+                 ah__partition_types(types, training->session->partition), info.name, info.model[0] ? ": " : "",
+                 info.model, info.threads,
                  info.device_bytes   ? "multiprocessors"
                  : info.threads == 1 ? "thread"
                                      : "threads",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/adapter_config.h"
+#include "op/codes.h"
 
 struct ah_tuning ah__tuning_view(const struct ah_tuning_settings *settings)
 {
@@ -40,8 +41,8 @@ static int take_frozen(struct ah_tuning_settings *out, const char *word, bool ke
 {
     if (kept && word && !out->frozen[0])
         return ah__fail(AH_ESTALE, "frozen: found '%.40s', expected nothing as in the checkpoint", word);
-    if (word && strcmp(word, "int8") != 0 && strcmp(word, "nf4") != 0)
-        return ah__fail(AH_EINPUT, "frozen: found '%.40s', expected int8 or nf4", word);
+    enum ah_codes codes;
+    AH_TRY(ah__codes_parse(&codes, word));
     return take_text(out->frozen, sizeof out->frozen, word, "frozen", kept);
 }
 

@@ -298,6 +298,30 @@ static void frozen_weights_need_little(void **state)
     assert_null(strstr(ran.out, "does not fit"));
 }
 
+/* Comparisons and pictures say what of the model is trained and what the rest is kept in. */
+static void pictures_say_what_is_frozen(void **state)
+{
+    (void)state;
+    const struct {
+        const char *options, *types, *rates;
+    } rows[] = {{"", "tokens, bf16; on rtx4090-64g", "bf16, rates"},
+                {"--lora-rank 16", "tokens, bf16, 11.3 M trained; on rtx4090-64g", "bf16, rates"},
+                {"--lora-rank 16 --frozen nf4", "tokens, bf16, 11.3 M trained beside nf4; on rtx4090-64g",
+                 "bf16 beside nf4, rates"}};
+    const char *dir = ah_test_folder();
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        run("simulate --hardware rtx4090-64g --model %s/../models/llama-3.2-1b.json --batch 2 --seq 64 %s --plan "
+            "c=4,p=0,o=0 --svg %s/timeline.svg",
+            ah_test_source(), rows[i].options, dir);
+        assert_ran(0);
+        assert_says(program_file("%s/timeline.svg", dir), rows[i].types);
+        run("simulate --hardware rtx4090-64g --model %s/../models/llama-3.2-1b.json --batch 2 --seq 64 %s",
+            ah_test_source(), rows[i].options);
+        assert_ran(0);
+        assert_says(ran.out, rows[i].rates);
+    }
+}
+
 /* Blocks on the device are used where they lie and their gradients have places of their own; one that comes needs a
  * buffer, as do gradients where all is trained. */
 static void frozen_blocks_on_the_device_need_no_buffer(void **state)
@@ -326,4 +350,5 @@ AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is
               cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
               cmocka_unit_test(configurations_of_adapters_are_read_or_refused),
               cmocka_unit_test(an_adapter_is_gone_on_from), cmocka_unit_test(frozen_weights_need_little),
+              cmocka_unit_test(pictures_say_what_is_frozen),
               cmocka_unit_test(frozen_blocks_on_the_device_need_no_buffer))

@@ -169,11 +169,27 @@ static int pointer_check_in(const char *folder, const char *name)
     return status;
 }
 
+/* Of tokenizers the first that is there is read. */
+static int tokenizer_check(const char *folder)
+{
+    static const char *const files[] = {"tokenizer.json", "tokenizer.model"};
+    for (size_t i = 0; i < AH_LENGTH(files); i++) {
+        char *path;
+        AH_TRY(ah__sprintf(&path, "%s/%s", folder, files[i]));
+        bool there = ah__path_exists(path);
+        int status = there ? pointer_check(path) : AH_OK;
+        ah__free(path);
+        if (there)
+            return status;
+    }
+    return AH_OK;
+}
+
 static int folder_check(const char *folder)
 {
-    static const char *const files[] = {"config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json"};
-    for (size_t i = 0; i < AH_LENGTH(files); i++)
-        AH_TRY(pointer_check_in(folder, files[i]));
+    AH_TRY(pointer_check_in(folder, "config.json"));
+    AH_TRY(pointer_check_in(folder, "tokenizer_config.json"));
+    AH_TRY(tokenizer_check(folder));
     AH_TRY(links_check(folder));
     return form_check(folder);
 }

@@ -52,7 +52,7 @@ static void files_of_weights(void **state)
 static void pointers(void **state)
 {
     (void)state;
-    static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.model"};
+    static const char *const names[] = {"config.json", "tokenizer.model", "tokenizer.json"};
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char expected[100];
@@ -62,6 +62,8 @@ static void pointers(void **state)
         file_of(names[i], "{}");
         assert_ok(ah__model_path_check(folder));
     }
+    file_of("tokenizer.model", "version https://git-lfs.github.com/spec/v1\noid sha256:ab\n"); /* beside the other */
+    assert_ok(ah__model_path_check(folder));
     assert_fails(ah__model_path_check(file_of("a.gguf", "version https://git-lfs.github.com/spec/v1\noid sha256:ab\n")),
                  AH_EINPUT, "/a.gguf: found a Git LFS pointer, expected the file");
 }

@@ -1,4 +1,5 @@
 /* What of a conversation's text counts for the loss. */
+#include <math.h>
 #include <string.h>
 
 #include "chat/chat_internal.h"
@@ -56,6 +57,37 @@ static bool is_assistant(struct ah_datum message)
 {
     const struct ah_datum *role = ah__datum_member(message, "role");
     return role && ah__datum_is(*role, "assistant");
+}
+
+/* Whether it is learned: OpenAI's data say by `weight`, 0 or 1, which turns of an assistant are. */
+static int is_weighed(bool *out, const struct ah_prepared *prepared, size_t index)
+{
+    const struct ah_datum *weight = ah__datum_member(prepared->messages.list->items[index], "weight");
+    *out = true;
+    if (!weight || weight->kind == AH_DATUM_NONE)
+        return AH_OK;
+    double value = weight->kind == AH_DATUM_INT    ? (double)weight->integer
+                   : weight->kind == AH_DATUM_REAL ? weight->real
+                                                   : -1;
+    *out = value > 0;
+    return fabs(value) < 1e-9 || fabs(value - 1) < 1e-9
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: message %zu: weight: found another value, expected 0 (not learned) or 1",
+                          prepared->name, index);
+}
+
+/* Whether a message from `first` on is an assistant's that is not learned. */
+static int has_unweighed(bool *out, const struct ah_prepared *prepared, size_t first)
+{
+    const struct ah_datum_list *messages = prepared->messages.list;
+    *out = false;
+    for (size_t i = first; i < messages->count; i++) {
+        bool weighed = true;
+        if (is_assistant(messages->items[i]))
+            AH_TRY(is_weighed(&weighed, prepared, i));
+        *out = *out || !weighed;
+    }
+    return AH_OK;
 }
 
 /* ---- by prefixes ------------------------------------------------------------------------------------------------- */
@@ -127,9 +159,13 @@ static int turn_add(struct masking *masking, size_t index)
 static int by_prefixes(struct masking *masking, size_t first)
 {
     const struct ah_datum_list *messages = masking->prepared->messages.list;
-    for (size_t i = first; i < messages->count; i++)
+    for (size_t i = first; i < messages->count; i++) {
+        bool weighed = false;
         if (is_assistant(messages->items[i]))
+            AH_TRY(is_weighed(&weighed, masking->prepared, i));
+        if (weighed)
             AH_TRY(turn_add(masking, i));
+    }
     return AH_OK;
 }
 
@@ -167,12 +203,13 @@ static int roles_check(const struct ah_prepared *prepared, bool last_only)
 /* The spans of the whole text, which is masking->whole's. */
 static int spans_find(struct masking *masking, const struct ah_rendered *rendered, enum ah_train_on train_on)
 {
-    bool last_only = train_on == AH_TRAIN_ON_LAST;
+    bool last_only = train_on == AH_TRAIN_ON_LAST, unweighed;
     if (train_on == AH_TRAIN_ON_ALL)
         return span_add(&masking->whole, 0, masking->whole.text.length);
     AH_TRY(roles_check(masking->prepared, last_only));
     size_t first = last_only ? masking->prepared->messages.list->count - 1 : masking->prepared->given;
-    if (rendered->span_count && !rendered->spans_hidden)
+    AH_TRY(has_unweighed(&unweighed, masking->prepared, first));
+    if (rendered->span_count && !rendered->spans_hidden && !unweighed) /* marks do not tell whose they are */
         return by_marks(masking, rendered, first);
     return by_prefixes(masking, first);
 }

@@ -16,6 +16,7 @@ struct loader {
     const struct ah_corpus_chat *how; /* null: conversations are not read */
     const struct ah_chat *chat;       /* once a conversation was met; null: there is no template */
     bool chat_sought;
+    char unsaid[256]; /* where the first conversation is in which no assistant says what is learned; "": none */
     int64_t vocab_size, most;
     int64_t free_bytes; /* when it began; INT64_MAX: not known */
 };
@@ -314,6 +315,21 @@ static int tools_read(const cJSON **tools, cJSON **parsed, const cJSON *given, c
     return AH_OK;
 }
 
+/* Data sets have conversations that broke off before an answer, and empty ones. */
+static bool says_nothing(const struct loader *loader, const struct ah_document *document)
+{
+    bool all = loader->how->train_on == AH_TRAIN_ON_ALL, any = false, last = false;
+    size_t index = 0;
+    const cJSON *message;
+    cJSON_ArrayForEach(message, document->messages)
+    {
+        const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(message, "role"));
+        last = role && strcmp(role, "assistant") == 0;
+        any = any || (index++ >= document->given && last);
+    }
+    return index == 0 || (!all && !(loader->how->train_on == AH_TRAIN_ON_LAST ? last : any));
+}
+
 static int chat_add(struct loader *loader, const struct ah_document *document)
 {
     /* Templates that tell the day tell this one, or the same data were others tomorrow. */
@@ -353,6 +369,12 @@ static int record_read(struct loader *loader, const struct ah_document *document
     corpus->form = corpus->documents > 1 && corpus->form != document->form ? AH_DATA_AUTO : document->form;
     if (document->kind == AH_DOCUMENT_CHAT) {
         AH_TRY(chat_find(loader));
+        if (loader->chat && says_nothing(loader, document)) {
+            corpus->unlearned++;
+            if (!*loader->unsaid)
+                snprintf(loader->unsaid, sizeof loader->unsaid, "%s", ah__documents_where(loader->documents));
+            return AH_OK;
+        }
         if (loader->chat)
             return chat_add(loader, document);
         if (!document->completion)
@@ -405,6 +427,9 @@ int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t coun
                             .free_bytes = ah__pages_available()};
     AH_TRY(ah__documents_open(&loader.documents, paths, count, format));
     int status = load_all(&loader);
+    if (status == AH_OK && *loader.unsaid && !corpus.example_count)
+        status = ah__fail(AH_EINPUT, "%s: found no message of an assistant%s, expected one to learn from",
+                          loader.unsaid, chat->train_on == AH_TRAIN_ON_LAST ? " at the end" : "");
     corpus.signature = ah__hash_int(tokenizer->signature, ah__documents_signature(loader.documents));
     if (tokenizer->end_given)
         corpus.signature = ah__hash_int((uint64_t)tokenizer->eos, corpus.signature);

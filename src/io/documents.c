@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -90,6 +91,34 @@ int ah__documents_check_text(const char *path, const void *start, size_t length,
                     (size_t)(zero - (const unsigned char *)start), expected);
 }
 
+bool ah__documents_are_table(const char *path, const char *text, size_t length)
+{
+    size_t name = strlen(path), end = 0;
+    const char *tail = name > 4 ? path + name - 4 : "";
+    char between = strcasecmp(tail, ".tsv") == 0 ? '\t' : ',';
+    if (strcasecmp(tail, ".csv") != 0 && between == ',')
+        return false;
+    for (size_t at = 0; at < length && text[at] != '\n'; at = end + 1) {
+        for (end = at; end < length && text[end] != between && text[end] != '\n' && text[end] != '\r';)
+            end++;
+        bool quoted = end - at >= 2 && text[at] == '"' && text[end - 1] == '"';
+        if (ah__form_has_key(text + at + quoted, end - at - 2 * quoted))
+            return true;
+        if (end >= length || text[end] != between)
+            return false;
+    }
+    return false;
+}
+
+static int table_refuse(const char *path)
+{
+    return ah__fail(AH_EINPUT,
+                    "%s: found a table, expected records of JSON: python3 -c \"import sys, pandas; pandas.read_csv("
+                    "sys.argv[1], sep=None, engine='python').to_json(sys.argv[2], orient='records', lines=True)\" "
+                    "FILE.csv FILE.jsonl converts it (--data-format text reads a file as it lies)",
+                    path);
+}
+
 /* ---- one file after the other ------------------------------------------------------------------------------------ */
 
 static int path_add(struct ah_documents *documents, const char *path)
@@ -140,6 +169,8 @@ static int file_open(struct ah_documents *documents)
     AH_TRY(ah__reader_want(&documents->reader, LOOKED_AT));
     const char *text = given(documents, &length);
     AH_TRY(ah__documents_check_text(path->path, text, length, "text"));
+    if (documents->format != AH_DATA_TEXT && ah__documents_are_table(path->path, text, length))
+        return table_refuse(path->path);
     if (documents->format != AH_DATA_TEXT)
         kind = ah__records_sniff(&start, path->path, documents->format != AH_DATA_AUTO, text, length, ah__form_has_key);
     ah__records_begin(&documents->records, kind, start, path->path, &documents->reader);

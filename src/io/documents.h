@@ -26,6 +26,9 @@ uint64_t ah__documents_signature(const struct ah_documents *documents);
 /* Bytes of the files read so far, as they lie. */
 int64_t ah__documents_bytes(const struct ah_documents *documents);
 
+/* Whether a file of this name is a table whose first line names a key of records: "id,prompt,completion". Unless it is
+ * asked for as text, it is refused. */
+bool ah__documents_are_table(const char *path, const char *text, size_t length);
 /* Of a file that starts so: AH_EINPUT in one line that says what it is, when it is no text, and `expected`. */
 int ah__documents_check_text(const char *path, const void *start, size_t length, const char *expected);
 

@@ -100,14 +100,22 @@ const char *ah__form_found(char text[AH_FORM_FOUND_BYTES], const cJSON *value)
     return text;
 }
 
-int ah__form_list(cJSON **out, const struct ah_form_record *record, const char *key)
+int ah__form_any_list(cJSON **out, const struct ah_form_record *record, const char *key)
 {
     *out = ah__form_member(record, key);
     char text[AH_FORM_FOUND_BYTES];
-    if (!cJSON_IsArray(*out) || !(*out)->child)
+    if (!cJSON_IsArray(*out))
         return ah__fail(AH_EINPUT, "%s: key '%s': found %s, expected a list", record->json.path, key,
-                        cJSON_IsArray(*out) ? "an empty list" : ah__form_found(text, *out));
+                        ah__form_found(text, *out));
     return AH_OK;
+}
+
+int ah__form_list(cJSON **out, const struct ah_form_record *record, const char *key)
+{
+    AH_TRY(ah__form_any_list(out, record, key));
+    return (*out)->child
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: key '%s': found an empty list, expected a list", record->json.path, key);
 }
 
 /* ---- pairs and texts --------------------------------------------------------------------------------------------- */
@@ -201,6 +209,9 @@ static int ids_read(struct ah_document *out, struct ah_form_record *record)
 
 /* ---- which form -------------------------------------------------------------------------------------------------- */
 
+#define CONVERSATIONS_KEYS "conversations", "conversation", "system", "tools"
+#define ORCA_KEYS "system_prompt", "question", "query", "response", "answer"
+
 /* A record that has the first two keys (the second may be null) is of this form, if of none before it. */
 static const struct form {
     enum ah_data_format format;
@@ -209,11 +220,14 @@ static const struct form {
     const char *keys[KEYS_MOST]; /* that it reads */
 } forms[] = {
     {AH_DATA_MESSAGES, "messages", NULL, ah__form_messages, {"messages", "tools"}},
-    {AH_DATA_CONVERSATIONS, "conversations", NULL, ah__form_conversations, {"conversations", "system", "tools"}},
+    {AH_DATA_CONVERSATIONS, "conversations", NULL, ah__form_conversations, {CONVERSATIONS_KEYS}},
+    {AH_DATA_CONVERSATIONS, "conversation", NULL, ah__form_conversations, {CONVERSATIONS_KEYS}},
     {AH_DATA_IDS, "input_ids", NULL, ids_read, {"input_ids", "labels", "attention_mask"}},
     {AH_DATA_ALPACA, "instruction", "output", ah__form_alpaca, {"instruction", "input", "output", "system", "history"}},
     {AH_DATA_DOLLY, "instruction", "response", ah__form_dolly, {"instruction", "context", "response", "system"}},
-    {AH_DATA_ORCA, "question", "response", ah__form_orca, {"system_prompt", "question", "response"}},
+    {AH_DATA_ORCA, "question", "response", ah__form_orca, {ORCA_KEYS}},
+    {AH_DATA_ORCA, "question", "answer", ah__form_orca, {ORCA_KEYS}},
+    {AH_DATA_ORCA, "query", "response", ah__form_orca, {ORCA_KEYS}},
     {AH_DATA_PAIRS, "prompt", NULL, pair_read, {"prompt", "completion", "response", "tools"}},
     {AH_DATA_PAIRS, "completion", NULL, pair_read, {"prompt", "completion", "response", "tools"}},
     {AH_DATA_DOCUMENTS, "text", NULL, document_read, {"text"}},

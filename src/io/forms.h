@@ -16,10 +16,10 @@
     X(DOCUMENTS, "documents")         /* text */                                                                       \
     X(PAIRS, "pairs")                 /* prompt and completion (or response), texts or lists of messages */            \
     X(MESSAGES, "messages")           /* a list of role and content, as OpenAI's */                                    \
-    X(CONVERSATIONS, "conversations") /* a list of from and value, as ShareGPT's */                                    \
+    X(CONVERSATIONS, "conversations") /* (or conversation) a list of from and value, as ShareGPT's */                  \
     X(ALPACA, "alpaca")               /* instruction, input, output; system, history */                                \
     X(DOLLY, "dolly")                 /* instruction, context, response */                                             \
-    X(ORCA, "orca")                   /* system_prompt, question, response */                                          \
+    X(ORCA, "orca")                   /* system_prompt, question (or query), response (or answer) */                   \
     X(IDS, "ids")                     /* input_ids, labels, attention_mask */                                          \
     X(LLMC, "llmc")                   /* a token file of llm.c */                                                      \
     X(NANOGPT, "nanogpt")             /* 16-bit tokens and nothing else */
@@ -49,7 +49,7 @@ struct ah_document {
     size_t length;
     const char *completion; /* PAIR, and a CHAT with text; else null */
     size_t completion_length;
-    const cJSON *messages; /* CHAT: [{"role": .., "content": .., ..}, ..], at least one */
+    const cJSON *messages; /* CHAT: [{"role": .., "content": .., ..}, ..]; data sets have empty ones */
     const cJSON *tools;    /* CHAT: as they stand there, or null */
     size_t given;          /* CHAT: so many messages are the prompt, none of which is learned; 0: roles decide */
     const int32_t *ids;    /* IDS: [id_count] */

@@ -1,5 +1,6 @@
 /* Records that are conversations: lists of messages, ShareGPT's turns, instructions with their answers. */
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "io/alpaca.h"
@@ -44,7 +45,7 @@ static void chat_set(struct ah_document *out, const struct ah_form_record *recor
 int ah__form_messages(struct ah_document *out, struct ah_form_record *record)
 {
     cJSON *list;
-    AH_TRY(ah__form_list(&list, record, "messages"));
+    AH_TRY(ah__form_any_list(&list, record, "messages"));
     AH_TRY(messages_check(record, "messages", list));
     chat_set(out, record, list);
     return AH_OK;
@@ -77,50 +78,55 @@ static int system_add(struct ah_form_record *record, const char *key)
 static const char *role_of(const char *from)
 {
     static const char *const roles[][2] = {
-        {"human", "user"},
-        {"user", "user"},
-        {"gpt", "assistant"},
-        {"assistant", "assistant"},
-        {"chatgpt", "assistant"},
-        {"model", "assistant"},
-        {"bot", "assistant"},
-        {"system", "system"},
-        {"tool", "tool"},
-        {"observation", "tool"},
-        {"function", "tool"},
-        {"function_response", "tool"},
-        {"function_call", "assistant"},
+        {"human", "user"},        {"user", "user"},       {"gpt", "assistant"},          {"assistant", "assistant"},
+        {"chatgpt", "assistant"}, {"model", "assistant"}, {"bot", "assistant"},          {"bing", "assistant"},
+        {"bard", "assistant"},    {"ai", "assistant"},    {"system", "system"},          {"tool", "tool"},
+        {"observation", "tool"},  {"function", "tool"},   {"function_response", "tool"}, {"function_call", "assistant"},
     };
     for (size_t i = 0; i < AH_LENGTH(roles); i++)
-        if (strcmp(roles[i][0], from) == 0)
+        if (strcasecmp(roles[i][0], from) == 0)
             return roles[i][1];
     return NULL;
 }
 
-static int turn_add(struct ah_form_record *record, const cJSON *item, int index)
+/* What a turn says of itself besides: whether it is learned. */
+static int weight_add(struct ah_form_record *record, const cJSON *turn)
+{
+    const cJSON *weight = cJSON_GetObjectItemCaseSensitive(turn, "weight");
+    cJSON *message = cJSON_GetArrayItem(record->store->messages, cJSON_GetArraySize(record->store->messages) - 1);
+    cJSON *copy = weight ? cJSON_Duplicate(weight, false) : NULL;
+    if (!weight || (copy && cJSON_AddItemToObject(message, "weight", copy)))
+        return AH_OK;
+    cJSON_Delete(copy);
+    return ah__fail(AH_ENOMEM, "out of host memory: messages of a record");
+}
+
+static int turn_add(struct ah_form_record *record, const char *key, const cJSON *item, int index)
 {
     const cJSON *from = cJSON_GetObjectItemCaseSensitive(item, "from");
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "value");
     if (!cJSON_IsString(from))
-        return message_fail(record, "conversations", index, item, "from", "a string, like human or gpt");
+        return message_fail(record, key, index, item, "from", "a string, like human or gpt");
     if (!cJSON_IsString(value))
-        return message_fail(record, "conversations", index, item, "value", "a string");
+        return message_fail(record, key, index, item, "value", "a string");
     const char *role = role_of(from->valuestring);
     if (!role)
         return ah__fail(AH_EINPUT,
-                        "%s: key 'conversations[%d].from': found '%.40s', expected human, gpt, system, tool or another "
+                        "%s: key '%s[%d].from': found '%.40s', expected human, gpt, system, tool or another "
                         "word for one of them",
-                        record->json.path, index, from->valuestring);
-    return message_add(record, role, value->valuestring);
+                        record->json.path, key, index, from->valuestring);
+    AH_TRY(message_add(record, role, value->valuestring));
+    return weight_add(record, item);
 }
 
 /* Turns of from and value; some data sets have messages of role and content by this name. */
 int ah__form_conversations(struct ah_document *out, struct ah_form_record *record)
 {
     cJSON *list;
-    AH_TRY(ah__form_list(&list, record, "conversations"));
+    const char *key = ah__form_member(record, "conversations") ? "conversations" : "conversation";
+    AH_TRY(ah__form_any_list(&list, record, key));
     if (cJSON_IsObject(list->child) && cJSON_GetObjectItemCaseSensitive(list->child, "role")) {
-        AH_TRY(messages_check(record, "conversations", list));
+        AH_TRY(messages_check(record, key, list));
         chat_set(out, record, list);
         return AH_OK;
     }
@@ -128,7 +134,7 @@ int ah__form_conversations(struct ah_document *out, struct ah_form_record *recor
     AH_TRY(system_add(record, "system"));
     int index = 0;
     for (const cJSON *item = list->child; item; item = item->next)
-        AH_TRY(turn_add(record, item, index++));
+        AH_TRY(turn_add(record, key, item, index++));
     chat_set(out, record, record->store->messages);
     return AH_OK;
 }
@@ -199,7 +205,9 @@ int ah__form_dolly(struct ah_document *out, struct ah_form_record *record)
 
 int ah__form_orca(struct ah_document *out, struct ah_form_record *record)
 {
-    return instruction_read(out, record, "system_prompt", "question", "", "response");
+    const char *asked = ah__form_member(record, "question") ? "question" : "query";
+    const char *answer = ah__form_member(record, "response") ? "response" : "answer";
+    return instruction_read(out, record, "system_prompt", asked, "", answer);
 }
 
 /* Both lists are one conversation. */

@@ -19,7 +19,9 @@ cJSON *ah__form_member(const struct ah_form_record *record, const char *key);
 int ah__form_text(const char **out, size_t *length, const struct ah_form_record *record, const char *key);
 /* "" where it is missing or null. */
 int ah__form_text_or_none(const char **out, const struct ah_form_record *record, const char *key);
-/* A list that must be there, and not empty; AH_EINPUT. */
+/* A list that must be there; AH_EINPUT. */
+int ah__form_any_list(cJSON **out, const struct ah_form_record *record, const char *key);
+/* The same, and not empty. */
 int ah__form_list(cJSON **out, const struct ah_form_record *record, const char *key);
 /* What stands where something else was expected, in few bytes; null: nothing does. */
 const char *ah__form_found(char text[AH_FORM_FOUND_BYTES], const cJSON *value);

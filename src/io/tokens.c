@@ -109,6 +109,8 @@ static enum ah_data_format file_format(const struct ah_map *map, const char *pat
     const char *text = (const char *)map->data;
     if (ah__token_file_is(map->data, map->length))
         return AH_DATA_LLMC;
+    if (ah__documents_are_table(path, text, length))
+        return AH_DATA_JSONL; /* where it is refused */
     if (ah__records_sniff(&start, path, false, text, length, ah__form_has_key) != AH_RECORDS_NONE)
         return AH_DATA_JSONL;
     return looks_like_nanogpt(map, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;

@@ -138,6 +138,56 @@ static void not_prefix_stable(void **state)
     ah__corpus_free(&corpus);
 }
 
+/* OpenAI's and ShareGPT's data say by a weight which turns are learned. */
+static void weights(void **state)
+{
+    (void)state;
+    static const char marked[] =
+        "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}";
+    static const char said[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, "
+                               "{\"role\": \"assistant\", \"content\": \"b\", \"weight\": 0}, "
+                               "{\"role\": \"user\", \"content\": \"c\"}, "
+                               "{\"role\": \"assistant\", \"content\": \"d\", \"weight\": 1}, "
+                               "{\"role\": \"assistant\", \"content\": \"e\", \"weight\": null}]}";
+    static const char turns[] = "{\"conversations\": [{\"from\": \"Human\", \"value\": \"a\"}, "
+                                "{\"from\": \"GPT\", \"value\": \"b\", \"weight\": 0.0}, "
+                                "{\"from\": \"human\", \"value\": \"c\"}, {\"from\": \"bing\", \"value\": \"d\"}]}";
+    expect("{% for m in messages %}{{ m.content }}{% endfor %}", said, AH_TRAIN_ON_ASSISTANT, "abc[de]");
+    expect(marked, said, AH_TRAIN_ON_ASSISTANT, "abc[de]");
+    expect("{% for m in messages %}{{ m.content }}{% endfor %}", turns, AH_TRAIN_ON_ASSISTANT, "abc[d]");
+    expect("{% for m in messages %}{{ m.content }}{% endfor %}", said, AH_TRAIN_ON_ALL, "[abcde]");
+}
+
+/* Questions and answers by the names that they have. */
+static void names_of_pairs(void **state)
+{
+    (void)state;
+    static const char chat[] = "{\"conversation\": [{\"role\": \"user\", \"content\": \"a\"}, "
+                               "{\"role\": \"assistant\", \"content\": \"b\"}]}";
+    static const char *const data[] = {"{\"question\": \"a\", \"answer\": \"b\"}",
+                                       "{\"query\": \"a\", \"response\": \"b\", \"source\": 1}", chat};
+    for (size_t i = 0; i < AH_LENGTH(data); i++)
+        expect("{% for m in messages %}{{ m.content }}{% endfor %}", data[i], AH_TRAIN_ON_ASSISTANT, "a[b]");
+}
+
+/* Conversations that are empty, or broke off before an answer, are left out and counted. */
+static void unanswered_ones_are_left_out(void **state)
+{
+    (void)state;
+    struct made made;
+    struct ah_corpus corpus = {0};
+    make(&made, plain,
+         "{\"conversations\": []}\n{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n"
+         "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}\n"
+         "{\"messages\": [{\"role\": \"assistant\", \"content\": \"b\", \"weight\": 0}]}\n");
+    assert_ok(load(&corpus, &made, AH_TRAIN_ON_ASSISTANT, LONG));
+    assert_true(corpus.example_count == 1 && corpus.unlearned == 3 && corpus.documents == 4);
+    ah__corpus_free(&corpus);
+    assert_ok(load(&corpus, &made, AH_TRAIN_ON_ALL, LONG));
+    assert_true(corpus.example_count == 3 && corpus.unlearned == 1);
+    ah__corpus_free(&corpus);
+}
+
 /* The same data are the same on every day. */
 static void the_day_stands_still(void **state)
 {
@@ -157,6 +207,9 @@ static void refusals(void **state)
         {"{% foo %}", talk, "chat_template.jinja: line 1: found 'foo', expected a statement"},
         {plain, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}",
          "line 1: found no message of an assistant"},
+        {plain, "{\"messages\": []}", "line 1: found no message of an assistant, expected one to learn from"},
+        {plain, "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 2}]}",
+         "line 1: message 0: weight: found another value, expected 0 (not learned) or 1"},
         {plain, "{\"tools\": 3, \"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}", "line 1: key 'tools'"},
     };
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
@@ -188,6 +241,7 @@ static void left_out_for_two_reasons(void **state)
     ah__corpus_free(&corpus);
 }
 
-AH_TEST_SUITE("io/chat_data", cmocka_unit_test(left_out_for_two_reasons), cmocka_unit_test(messages),
-              cmocka_unit_test(other_forms), cmocka_unit_test(by_marks), cmocka_unit_test(not_prefix_stable),
-              cmocka_unit_test(the_day_stands_still), cmocka_unit_test(refusals))
+AH_TEST_SUITE("io/chat_data", cmocka_unit_test(left_out_for_two_reasons), cmocka_unit_test(weights),
+              cmocka_unit_test(names_of_pairs), cmocka_unit_test(unanswered_ones_are_left_out),
+              cmocka_unit_test(messages), cmocka_unit_test(other_forms), cmocka_unit_test(by_marks),
+              cmocka_unit_test(not_prefix_stable), cmocka_unit_test(the_day_stands_still), cmocka_unit_test(refusals))

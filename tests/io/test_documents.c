@@ -174,7 +174,7 @@ static void bad_lines_are_named(void **state)
         {"{\"text\": \"a\", \"prompt\": \"b\"}\n", "line 1: found 'text' beside a prompt"},
         {"{\"prompt\": \"b\"}\n", "line 1: key 'completion': found nothing"},
         {"{\"completion\": \"b\"}\n", "line 1: key 'prompt': found nothing"},
-        {"{\"messages\": []}\n", "line 1: key 'messages': found an empty list, expected a list"},
+        {"{\"messages\": {}}\n", "line 1: key 'messages': found an object, expected a list"},
         {"{\"story\": \"b\"}\n", "line 1: found an object with the keys story, expected text; prompt"},
         {"{\"text\": \"a\\u0000\"}\n", "line 1"},
         {"{\"text\": \"a\"}\n{\"prompt\": \"b\", \"completion\": \"c\"}\n",

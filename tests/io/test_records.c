@@ -212,6 +212,8 @@ static void faults_are_named_once(void **state)
         {"b.json", "{\"Text\": \"a\"}\n{\"Text\": \"a\"}", "line 1: found an object with the keys Text, expected"},
         {"b", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1345\n",
          "b: found a Git LFS pointer, not the file itself, expected text: 'git lfs pull'"},
+        {"b.csv", "id,\"prompt\",completion\n1,a,b\n", "b.csv: found a table, expected records of JSON: python3 -c"},
+        {"b.tsv", "text\tlabel\r\na\tb\n", "b.tsv: found a table, expected records"},
         {"b.parquet", "PAR1\x15\x04\x15", "b.parquet: found a Parquet file, expected text: python3 -c"},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++)
@@ -318,7 +320,9 @@ static void forms_refuse_by_key(void **state)
         {"{\"messages\": [{\"role\": \"a\", \"content\": null}]}", "key 'messages[0].content': found null, expected"},
         {"{\"messages\": [{\"role\": \"a\", \"content\": true}]}", "key 'messages[0].content': found true, expected"},
         {"{\"messages\": \"hi\"}", "key 'messages': found 'hi', expected a list"},
-        {"{\"messages\": []}", "key 'messages': found an empty list, expected a list"},
+        {"{\"prompt\": [], \"completion\": []}", "key 'prompt': found an empty list, expected a list"},
+        {"{\"conversation\": [{\"from\": \"alien\", \"value\": \"a\"}]}",
+         "key 'conversation[0].from': found 'alien', expected human, gpt"},
         {"{\"conversations\": [{\"from\": \"alien\", \"value\": \"a\"}]}",
          "key 'conversations[0].from': found 'alien', expected human, gpt"},
         {"{\"conversations\": [{\"value\": \"a\"}]}", "key 'conversations[0].from': found nothing"},

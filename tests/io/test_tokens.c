@@ -95,6 +95,25 @@ static void short_files(void **state)
     ah__tokens_close(tokens);
 }
 
+/* A table of examples is no running text, unless it is asked for as that. */
+static void tables_are_no_text(void **state)
+{
+    (void)state;
+    char table[512];
+    struct ah_tokens *tokens;
+    snprintf(table, sizeof table, "%s/data.csv", ah_test_folder());
+    static const char examples[] = "id,instruction,output\n1,a,b\n2,c,d\n", numbers[] = "id,height,width\n1,2,3\n";
+    assert_ok(ah__file_write(table, examples, sizeof examples - 1));
+    assert_fails(ah__tokens_open(&tokens, table, &ah__tokenizer_bytes, 256, 8, 0, NULL), AH_EINPUT,
+                 "data.csv: found a table, expected records of JSON: python3 -c");
+    const struct ah_tokens_options as_text = {.seq = 8, .format = AH_DATA_TEXT};
+    assert_ok(ah__tokens_open_with(&tokens, table, &ah__tokenizer_bytes, 256, &as_text));
+    ah__tokens_close(tokens);
+    assert_ok(ah__file_write(table, numbers, sizeof numbers - 1));
+    assert_ok(ah__tokens_open(&tokens, table, &ah__tokenizer_bytes, 256, 8, 0, NULL));
+    ah__tokens_close(tokens);
+}
+
 static void bad_input(void **state)
 {
     (void)state;
@@ -319,7 +338,7 @@ static void a_file_that_changes_fails(void **state)
 
 AH_TEST_SUITE("io/tokens", cmocka_unit_test(what_is_known_is_not_read_again),
               cmocka_unit_test(a_file_that_changes_fails), cmocka_unit_test(permutation_is_one),
-              cmocka_unit_test(text_splits), cmocka_unit_test(short_files), cmocka_unit_test(bad_input),
-              cmocka_unit_test(token_file_batches), cmocka_unit_test(epochs_cover_the_training_part),
-              cmocka_unit_test(signature_tells_files_apart), cmocka_unit_test(every_byte_counts),
-              cmocka_unit_test(no_text_is_refused))
+              cmocka_unit_test(text_splits), cmocka_unit_test(short_files), cmocka_unit_test(tables_are_no_text),
+              cmocka_unit_test(bad_input), cmocka_unit_test(token_file_batches),
+              cmocka_unit_test(epochs_cover_the_training_part), cmocka_unit_test(signature_tells_files_apart),
+              cmocka_unit_test(every_byte_counts), cmocka_unit_test(no_text_is_refused))

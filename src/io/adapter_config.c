@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "io/safetensors.h"
 
 enum { RANK_MOST = 1 << 20 };
 
@@ -36,13 +37,17 @@ static int check_others(const struct ah_json *json)
                                        "rank_pattern",
                                        "alpha_pattern",
                                        "layers_to_transform",
-                                       "exclude_modules",
                                        "layer_replication",
                                        "target_parameters",
                                        "trainable_token_indices",
                                        "lora_bias",
                                        "alora_invocation_tokens",
-                                       "use_qalora"};
+                                       "use_qalora",
+                                       "use_bdlora",
+                                       "arrow_config",
+                                       "kasa_config",
+                                       "monteclora_config",
+                                       "velora_config"};
     for (size_t i = 0; i < AH_LENGTH(keys); i++) {
         const cJSON *value = cJSON_GetObjectItemCaseSensitive(json->node, keys[i]);
         char found[48] = "something";
@@ -58,7 +63,7 @@ static int check_others(const struct ah_json *json)
 /* Of these the model's own weights are others than before. */
 static int check_init(const struct ah_json *json)
 {
-    static const char *const words[] = {"pissa", "olora", "corda", "loftq"};
+    static const char *const words[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(json->node, "init_lora_weights");
     for (size_t i = 0; cJSON_IsString(value) && i < AH_LENGTH(words); i++)
         if (strncmp(value->valuestring, words[i], strlen(words[i])) == 0)
@@ -69,27 +74,95 @@ static int check_init(const struct ah_json *json)
     return AH_OK;
 }
 
-static int add_target(struct ah_adapter_config *out, const cJSON *target, const struct ah_json *json)
+static int add_name(struct ah_adapter_config *out, const char *name, int length, const char *path)
 {
     size_t used = strlen(out->targets);
-    if (!cJSON_IsString(target))
-        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found no text, expected names of modules", json->path);
-    int more = snprintf(out->targets + used, sizeof out->targets - used, "%s%s", used ? "," : "", target->valuestring);
+    int more = snprintf(out->targets + used, sizeof out->targets - used, "%s%.*s", used ? "," : "", length, name);
     if (more < 0 || (size_t)more >= sizeof out->targets - used)
-        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found more than %d bytes of names, expected fewer",
-                        json->path, AH_ADAPTER_TARGETS - 1);
+        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found more than %d bytes of names, expected fewer", path,
+                        AH_ADAPTER_TARGETS - 1);
     return AH_OK;
 }
 
+static int add_target(struct ah_adapter_config *out, const cJSON *target, const struct ah_json *json)
+{
+    if (!cJSON_IsString(target))
+        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found no text, expected names of modules", json->path);
+    return add_name(out, target->valuestring, (int)strlen(target->valuestring), json->path);
+}
+
+/* ---- targets of the file ----------------------------------------------------------------------------------------- */
+
+/* "self_attn.q_proj" of "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": what follows the last number;
+ * null: another tensor. */
+static const char *module_in(const char *tensor, int *length)
+{
+    static const char end[] = ".lora_A.weight";
+    size_t prefix = strlen(AH_ADAPTER_PREFIX), all = strlen(tensor), suffix = strlen(end);
+    if (all <= prefix + suffix || strncmp(tensor, AH_ADAPTER_PREFIX, prefix) != 0 ||
+        strcmp(tensor + all - suffix, end) != 0)
+        return NULL;
+    const char *module = tensor + prefix, *last = tensor + all - suffix;
+    for (const char *part = module; part < last; part += strcspn(part, ".") + 1) {
+        size_t digits = strspn(part, "0123456789");
+        if (digits > 0 && part[digits] == '.' && part + digits < last)
+            module = part + digits + 1;
+    }
+    *length = (int)(last - module);
+    return module;
+}
+
+static bool has_name(const struct ah_adapter_config *config, const char *name, int length)
+{
+    for (const char *at = config->targets; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == (size_t)length && strncmp(at, name, (size_t)length) == 0)
+            return true;
+    return false;
+}
+
+static int take_modules(struct ah_adapter_config *out, const struct ah_safetensors *file, const char *path)
+{
+    for (size_t i = 0; i < ah__safetensors_count(file); i++) {
+        int length = 0;
+        const char *module = module_in(ah__safetensors_at(file, i)->name, &length);
+        if (module && !has_name(out, module, length))
+            AH_TRY(add_name(out, module, length, path));
+    }
+    return out->targets[0] ? AH_OK
+                           : ah__fail(AH_EINPUT,
+                                      "%s: found no tensor '" AH_ADAPTER_PREFIX
+                                      "NAME.lora_A.weight', expected those of the modules that are adapted",
+                                      path);
+}
+
+/* Names are not matched with a regular expression, nor with what is excluded: the file says what has adapters. */
+static int targets_of_file(struct ah_adapter_config *out, const char *folder)
+{
+    struct ah_safetensors *file;
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/" AH_ADAPTER_FILE, folder));
+    int status = ah__safetensors_open(&file, path);
+    if (status == AH_OK) {
+        status = take_modules(out, file, path);
+        ah__safetensors_close(file);
+    }
+    ah__free(path);
+    return status;
+}
+
 /* A text that is no word is a regular expression. */
-static int read_targets(struct ah_adapter_config *out, const struct ah_json *json)
+static int read_targets(struct ah_adapter_config *out, const struct ah_json *json, const char *folder)
 {
     const cJSON *targets = cJSON_GetObjectItemCaseSensitive(json->node, "target_modules"), *each;
-    if (cJSON_IsString(targets) && strcmp(targets->valuestring, AH_LORA_ALL) == 0)
+    bool list = cJSON_IsArray(targets) && targets->child, text = cJSON_IsString(targets) && targets->valuestring[0];
+    bool all = text && strcmp(targets->valuestring, AH_LORA_ALL) == 0;
+    if (!list && !text)
+        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found no names, expected a list of them or \"%s\"",
+                        json->path, AH_LORA_ALL);
+    if ((text && !all) || !is_nothing(cJSON_GetObjectItemCaseSensitive(json->node, "exclude_modules")))
+        return targets_of_file(out, folder);
+    if (all)
         return add_target(out, targets, json);
-    if (!cJSON_IsArray(targets) || !targets->child)
-        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found %.60s, expected a list of names or \"%s\"",
-                        json->path, cJSON_IsString(targets) ? targets->valuestring : "no list", AH_LORA_ALL);
     cJSON_ArrayForEach(each, targets)
     {
         AH_TRY(add_target(out, each, json));
@@ -97,7 +170,7 @@ static int read_targets(struct ah_adapter_config *out, const struct ah_json *jso
     return AH_OK;
 }
 
-static int read_all(struct ah_adapter_config *out, const struct ah_json *json)
+static int read_all(struct ah_adapter_config *out, const struct ah_json *json, const char *folder)
 {
     const char *text;
     int64_t rank;
@@ -116,7 +189,7 @@ static int read_all(struct ah_adapter_config *out, const struct ah_json *json)
     const cJSON *base = cJSON_GetObjectItemCaseSensitive(json->node, "base_model_name_or_path");
     if (cJSON_IsString(base) && base->valuestring[0])
         AH_TRY(ah__strdup(&out->base, base->valuestring));
-    return read_targets(out, json);
+    return read_targets(out, json, folder);
 }
 
 int ah__adapter_config_load(struct ah_adapter_config *out, const char *folder)
@@ -127,7 +200,7 @@ int ah__adapter_config_load(struct ah_adapter_config *out, const char *folder)
     AH_TRY(ah__sprintf(&path, "%s/" AH_ADAPTER_CONFIG, folder));
     int status = ah__json_load(&json, path);
     if (status == AH_OK) {
-        status = read_all(out, &json);
+        status = read_all(out, &json, folder);
         ah__json_free(&json);
     }
     ah__free(path);

@@ -16,7 +16,8 @@ struct ah_adapter_config {
     int rank;
     double alpha;
     bool rslora;
-    char targets[AH_ADAPTER_TARGETS]; /* names with commas between them, or AH_LORA_ALL */
+    char targets[AH_ADAPTER_TARGETS]; /* names with commas between them, or AH_LORA_ALL; where the file has a regular
+                                       * expression or excludes modules, those that the weights beside it are of */
     char *base;                       /* of the model that is adapted: a path, or a name on a hub; null: unknown */
     double dropout;                   /* of what goes into the adapter, in training */
 };

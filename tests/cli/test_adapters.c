@@ -249,8 +249,14 @@ static void configurations_of_adapters_are_read_or_refused(void **state)
         {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"init_lora_weights\": \"pissa_niter_4\"}",
          "key 'init_lora_weights': found \"pissa_niter_4\", under which the model's own weights are changed, too"},
         {"{\"peft_type\": \"LORA\", \"r\": 0, \"lora_alpha\": 8}", "key 'r': found 0, expected an integer from 1 to"},
+        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"target_modules\": []}",
+         "key 'target_modules': found no names, expected a list of them or \"all-linear\""},
         {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"target_modules\": \".*_proj\"}",
-         "key 'target_modules': found .*_proj, expected a list of names or \"all-linear\""},
+         "adapter_model.safetensors: "}, /* which says what has adapters: there is none */
+        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"arrow_config\": {\"top_k\": 3}}",
+         "key 'arrow_config': found {\"top_k\":3}, expected nothing: it is not supported"},
+        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"rank_pattern\": {\"v_proj\": 2}}",
+         "key 'rank_pattern': found {\"v_proj\":2}, expected nothing: it is not supported"},
         {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"lora_dropout\": 0.1, "
          "\"target_modules\": [\"q_proj\"]}",
          "key 'lora_dropout': found 0.1, expected 0: training drops nothing; --no-dropout"},
@@ -262,6 +268,32 @@ static void configurations_of_adapters_are_read_or_refused(void **state)
         snprintf(options, sizeof options, "--model %s --steps 1 --adapter %s", model, where);
         train("never", options);
         assert_refused(cases[i].says);
+    }
+}
+
+/* The file says what has adapters, where names are a regular expression or some are excluded. */
+static void targets_that_are_no_names_are_those_of_the_file(void **state)
+{
+    (void)state;
+    const char *model = base();
+    static const char *const targets[] = {"[\"q_proj\", \"down_proj\"]",
+                                          "\"(?:.*?attn.*?q_proj.*?)|.*\\\\.(down)_proj\"",
+                                          "\"all-linear\", \"exclude_modules\": \"[kvogu].*_proj\""};
+    char options[500], path[300], json[400], name[16];
+    snprintf(options, sizeof options, "--model %s --lora-rank 2 --lora-targets q_proj,down_proj --lr 0.05 --steps 2",
+             model);
+    train("first", options);
+    assert_ran(0);
+    for (size_t i = 0; i < AH_LENGTH(targets); i++) {
+        snprintf(path, sizeof path, "%s/first/checkpoint/adapter_config.json", where);
+        snprintf(json, sizeof json, "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 2, \"target_modules\": %s}",
+                 targets[i]);
+        assert_ok(ah__file_write(path, json, strlen(json)));
+        snprintf(options, sizeof options, "--model %s --adapter %s/first/checkpoint --lr 0.05 --steps 2", model, where);
+        snprintf(name, sizeof name, "on%zu", i);
+        train(name, options);
+        assert_ran(0);
+        same_file("on0", name, "adapter_model.safetensors");
     }
 }
 
@@ -349,6 +381,7 @@ AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is
               cmocka_unit_test(weights_that_were_adapted_are_known_again),
               cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
               cmocka_unit_test(configurations_of_adapters_are_read_or_refused),
+              cmocka_unit_test(targets_that_are_no_names_are_those_of_the_file),
               cmocka_unit_test(an_adapter_is_gone_on_from), cmocka_unit_test(frozen_weights_need_little),
               cmocka_unit_test(pictures_say_what_is_frozen),
               cmocka_unit_test(frozen_blocks_on_the_device_need_no_buffer))

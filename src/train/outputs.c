@@ -324,7 +324,7 @@ int ah__training_compare(struct ah_training *training)
     AH_TRY(ah_session_measured(&dropped, training->session, step_ns, ah__loop_steps_timed(&training->loop)));
     if (dropped)
         ah__training_note(training,
-                          "steps took %.4g ms, predicted %.4g ms: the cached profile is dropped, the next run measures "
+                          "steps took %.1f ms, predicted %.1f ms: the cached profile is dropped, the next run measures "
                           "again",
                           (double)step_ns * 1e-6, (double)training->session->plan.step_ns * 1e-6);
     return AH_OK;

@@ -63,10 +63,9 @@ static int print_neighbour(const struct table *table, const struct ah_row *row, 
     ah__switch_set(&plan.switches, row->at, flag ? !ah__switch_get(&plan.switches, row->at) : value);
     ah__space_settle(&plan.switches, table->predictor);
     bool possible = ah__switches_valid(&plan.switches) && (flag || ah__switch_get(&plan.switches, row->at) == value);
-    if (row->at == AH_SWITCH_buffers)
-        possible = possible && value >= ah__plan_min_buffers(&plan.switches, table->predictor);
-    else if (places && possible)
+    if (places && possible)
         ah__plan_fit(&plan, table->predictor, table->budget);
+    possible = possible && plan.switches.buffers >= ah__plan_min_buffers(&plan.switches, table->predictor);
     ah__snprintf(what, sizeof what,
                  flag         ? "%s the other way"
                  : change > 0 ? "%s one more"
@@ -109,6 +108,8 @@ static int print_ilp(const struct table *table)
                            .workspace_bytes = table->chosen->workspace_bytes};
     ah__plan_fit(&plan, table->predictor, table->budget);
     plan.switches.unsharded = 0;
+    if (plan.switches.buffers < ah__plan_min_buffers(&plan.switches, table->predictor))
+        ah__plan_buffers_fit(&plan, table->predictor, table->budget);
     AH_TRY(print_plan(table, "the paper's ILP", plan));
     ah__fprintf(table->to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,
                 ah__cost_device_bytes(&model, cpo) / (1 << 20));

@@ -85,13 +85,49 @@ static void shadows_fit(struct ah_plan *plan, const struct ah_partition *partiti
 /* The plan has been measured, without unsharded blocks. */
 static void unsharded_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
-    int64_t bytes = ah__layout_buffer_bytes(predictor->partition, &plan->switches);
+    int64_t bytes = ah__layout_whole_bytes(predictor->partition, &plan->switches);
     int64_t whole = ah__plan_most_unsharded(&plan->switches, predictor);
-    int64_t room = (budget->device_bytes - plan->device_peak_bytes) / bytes;
-    if (budget->device_bytes && whole > room)
-        whole = room > 0 ? room : 0;
+    int64_t room = budget->device_bytes - plan->device_peak_bytes;
+    if (budget->device_bytes && whole * bytes > room)
+        whole = room > 0 ? room / bytes : 0;
     plan->switches.unsharded = (int)whole;
     plan->device_peak_bytes += whole * bytes;
+}
+
+/* More buffers in what the budget leaves, as many as could serve; the plan has the fewest, and has been measured. */
+static void buffers_add(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct ah_switches *switches = &plan->switches;
+    int64_t more = ah__plan_max_buffers(switches, predictor) - switches->buffers;
+    int64_t bytes = ah__layout_buffer_bytes(predictor->partition, switches);
+    int64_t room = budget->device_bytes - plan->device_peak_bytes;
+    if (budget->device_bytes && more * bytes > room)
+        more = room > 0 ? room / bytes : 0;
+    switches->buffers += (int)more;
+    plan->device_peak_bytes += more * bytes;
+}
+
+void ah__plan_buffers_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    plan->switches.buffers = ah__plan_min_buffers(&plan->switches, predictor);
+    ah__plan_measure(plan, predictor);
+    buffers_add(plan, predictor, budget);
+}
+
+/* Whether all blocks stay whole within the budget, which then need no buffers; else nothing is changed. */
+static bool all_whole_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct ah_plan whole = *plan;
+    struct ah_switches *switches = &whole.switches;
+    switches->unsharded = ah__plan_most_unsharded(switches, predictor);
+    switches->buffers = ah__plan_min_buffers(switches, predictor);
+    if (switches->unsharded < switches->layers || switches->buffers > 0)
+        return false;
+    ah__plan_measure(&whole, predictor);
+    if (!ah__plan_within(&whole, budget))
+        return false;
+    *plan = whole;
+    return true;
 }
 
 void ah__plan_fill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
@@ -105,7 +141,6 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
 {
     const struct ah_partition *partition = predictor->partition;
     struct ah_switches *switches = &plan->switches;
-    int most = ah__plan_max_buffers(switches, predictor);
     switches->buffers = ah__plan_min_buffers(switches, predictor);
     switches->shadows = switches->unsharded = 0;
     ah__plan_measure(plan, predictor);
@@ -113,11 +148,9 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
         return false;
     if (partition->step.clips && !predictor->no_shadows)
         shadows_fit(plan, partition, budget);
-    int64_t more = most - switches->buffers, buffer_bytes = ah__layout_buffer_bytes(partition, switches);
-    if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / buffer_bytes)
-        more = (budget->device_bytes - plan->device_peak_bytes) / buffer_bytes;
-    switches->buffers += (int)more;
-    plan->device_peak_bytes += more * buffer_bytes;
+    if (all_whole_fit(plan, predictor, budget))
+        return true;
+    buffers_add(plan, predictor, budget);
     unsharded_fit(plan, predictor, budget);
     return true;
 }

@@ -18,6 +18,9 @@ int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *bud
  * the peaks at the fewest buffers, when not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
+/* Gives plan, whose other switches stay, the most useful buffers that fit; the fewest where not even those do. */
+void ah__plan_buffers_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
+
 /* The most blocks whose activations the policy lets wait on the host. */
 int ah__plan_most_leaving(const struct ah_predictor *predictor);
 

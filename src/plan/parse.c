@@ -32,8 +32,11 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
     if (is_given(given, AH_SWITCH_shadows))
         fitted.switches.shadows = plan->switches.shadows;
     ah__plan_fill(&fitted, predictor, budget);
-    if (is_given(given, AH_SWITCH_unsharded))
+    if (is_given(given, AH_SWITCH_unsharded)) {
         fitted.switches.unsharded = plan->switches.unsharded;
+        if (!is_given(given, AH_SWITCH_buffers))
+            ah__plan_buffers_fit(&fitted, predictor, budget);
+    }
     *plan = fitted;
     return AH_OK;
 }

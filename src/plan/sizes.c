@@ -255,6 +255,13 @@ int64_t ah__layout_buffer_bytes(const struct ah_partition *partition, const stru
     return round_up(ranks * ah__part_count(partition->groups[1].count, ranks) * ah__dtype_bytes(partition->compute));
 }
 
+int64_t ah__layout_whole_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
+{
+    int ranks = ah__world_size(switches);
+    int64_t home = ah__part_count(ah__frozen_count(&partition->groups[1]), ranks) * ah__dtype_bytes(partition->compute);
+    return ah__layout_buffer_bytes(partition, switches) - round_up(home);
+}
+
 int64_t ah__layout_activation_bytes(const struct ah_partition *partition, enum ah_keeping keeping)
 {
     struct ah_switches none = {.layers = partition->layers};

@@ -12,6 +12,8 @@ enum { AH_LAYOUT_ALIGN = 256 };
 
 /* What one more buffer adds to the device's total: the size of a block's parameters, or of its gradient. */
 int64_t ah__layout_buffer_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
+/* Device bytes by which a block that stays whole takes more than one of which a rank has its part. */
+int64_t ah__layout_whole_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
 
 /* What one more shadow states adds to the host's total. */
 int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches);

@@ -3,8 +3,8 @@
 #include "plan/fit.h"
 #include "plan/space.h"
 
-/* Takes these switches for the best ones if they fit, as fewer chunks, which are larger, may not, and the step is no
- * longer than most_ns. */
+/* Takes these switches for the best ones if they fit, as fewer chunks, which are larger, may not, if their buffers
+ * suffice, as they may not with fewer blocks that stay whole, and if the step is no longer than most_ns. */
 static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, const struct ah_switches *switches,
                 int64_t most_ns)
 {
@@ -12,7 +12,8 @@ static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, cons
     plan.switches = *switches;
     ah__space_settle(&plan.switches, trials->predictor);
     ah__plan_measure(&plan, trials->predictor);
-    *kept = ah__plan_within(&plan, trials->budget);
+    *kept = ah__plan_within(&plan, trials->budget) &&
+            plan.switches.buffers >= ah__plan_min_buffers(&plan.switches, trials->predictor);
     if (!*kept)
         return AH_OK;
     AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));

@@ -1,6 +1,7 @@
 /* Switches that published systems do not have are used where they gain, and cost nothing where they do not. */
 #include "test.h"
 
+#include "plan/fit.h"
 #include "plan/search.h"
 #include "plan/world.h"
 #include "sched/switches.h"
@@ -194,6 +195,51 @@ static void ranks_gather_ahead_with_everything_on_the_device(void **state)
     assert_true(on_device >= 4);
 }
 
+/* A plan of which everything is on the device, filled up: the peaks are those of its layout, and no block more has room
+ * to stay whole. */
+static void expect_filled(const struct world *world, const struct ah_budget *budget)
+{
+    struct ah_plan plan = {.switches = {.layers = world->fixture.partition.layers, .world_size = 4}}, more;
+    if (!ah__plan_fit(&plan, &world->predictor, budget))
+        return;
+    more = plan;
+    ah__plan_measure(&more, &world->predictor);
+    assert_true(more.device_peak_bytes == plan.device_peak_bytes && more.host_peak_bytes == plan.host_peak_bytes);
+    assert_true(plan.device_peak_bytes <= budget->device_bytes);
+    if (plan.switches.unsharded == plan.switches.layers)
+        return;
+    more.switches.unsharded++;
+    ah__plan_measure(&more, &world->predictor);
+    assert_true(more.device_peak_bytes > budget->device_bytes);
+}
+
+/* Whatever memory there is, and all of them with no buffer at all where there is enough. */
+static void frozen_blocks_stay_whole_where_there_is_room(void **state)
+{
+    (void)state;
+    enum { STEPS = 8 };
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct world world;
+        struct ah_search_report report;
+        struct ah_plan plan;
+        int64_t least, most;
+        world_init(&world, 1900 + seed, 6, "autohete");
+        favour_whole(&world);
+        fixture_freeze(&world.fixture, 4);
+        smallest_and_largest(&least, &most, &world.fixture.partition);
+        for (int i = 0; i <= STEPS; i++) {
+            struct ah_budget budget = {.device_bytes = least / 2 + (2 * most - least / 2) / STEPS * i};
+            int status = ah__plan_search(&plan, &report, &world.predictor, &budget);
+            expect_filled(&world, &budget);
+            assert_true(status == AH_OK || (status == AH_EBUDGET && i < STEPS));
+            if (status == AH_OK)
+                assert_true(plan.switches.buffers >= ah__plan_min_buffers(&plan.switches, &world.predictor));
+        }
+        assert_true(plan.switches.unsharded == plan.switches.layers && plan.switches.buffers == 0);
+        ah__predictor_fini(&world.predictor);
+    }
+}
+
 static int streaming(const struct ah_switches *switches)
 {
     return switches->staged;
@@ -217,4 +263,5 @@ AH_TEST_SUITE("plan/gains", cmocka_unit_test(blocks_recompute_selectively_where_
               cmocka_unit_test(ends_share_a_place_where_memory_is_short),
               cmocka_unit_test(blocks_stay_whole_where_there_is_room),
               cmocka_unit_test(ranks_gather_ahead_with_everything_on_the_device),
+              cmocka_unit_test(frozen_blocks_stay_whole_where_there_is_room),
               cmocka_unit_test(states_stream_where_the_host_is_slow))

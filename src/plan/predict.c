@@ -24,19 +24,6 @@ static void price_activations(struct ah_predictor *predictor)
     }
 }
 
-/* Where what is frozen stays whole, a gather is of what is trained alone: as long as that is reduced. */
-static void price_gathers(struct ah_predictor *predictor)
-{
-    const struct ah_partition *partition = predictor->partition;
-    struct ah_costs *costs = &predictor->costs;
-    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
-        const struct ah_group *group =
-            &partition->groups[ah__class_representative((enum ah_class) class, partition->layers)];
-        enum ah_item_kind as = ah__frozen_count(group) > 0 ? AH_ITEM_REDUCE : AH_ITEM_GATHER;
-        costs->gather_trained_ns[class] = group->trained > 0 ? costs->ns[as][class] : 0;
-    }
-}
-
 int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *partition, const struct ah_profile *profile,
                        const char *policy)
 {
@@ -53,7 +40,10 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
     predictor.costs.layers = partition->layers;
     predictor.costs.others_from = partition->others_from;
     price_activations(&predictor);
-    price_gathers(&predictor);
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+        int group = ah__class_representative((enum ah_class) class, partition->layers);
+        predictor.costs.gathers_part[class] = ah__frozen_count(&partition->groups[group]) > 0;
+    }
     AH_TRY(ah__dev_sim_open(&predictor.sim, &predictor.costs.lanes));
     *out = predictor;
     return AH_OK;
@@ -158,15 +148,16 @@ static int64_t casts_ns(const struct ah_switches *switches, const struct ah_pred
 static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple gather = times(predictor, AH_ITEM_GATHER), reduce = times(predictor, AH_ITEM_REDUCE);
-    const int64_t *stays = predictor->costs.gather_trained_ns;
+    const struct ah_costs *costs = &predictor->costs;
+    int64_t stays = ah__costs_gather_ns(costs, AH_CLASS_BLOCK, true);
     if (ah__world_size(switches) == 1)
         return 0;
     if (!switches->share_embedding_head) {
-        gather.e = switches->embedding_on_host ? gather.e : stays[AH_CLASS_EMBEDDING];
-        gather.h = switches->head_on_host ? gather.h : stays[AH_CLASS_HEAD];
+        gather.e = ah__costs_gather_ns(costs, AH_CLASS_EMBEDDING, !switches->embedding_on_host);
+        gather.h = ah__costs_gather_ns(costs, AH_CLASS_HEAD, !switches->head_on_host);
     }
     return gather.e + gather.h + reduce.e + reduce.h + switches->layers * (2 * gather.b + reduce.b) +
-           switches->unsharded * (stays[AH_CLASS_BLOCK] - 2 * gather.b);
+           switches->unsharded * (stays - 2 * gather.b);
 }
 
 /* Recomputation of one block, whole or selectively. */

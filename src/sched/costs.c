@@ -24,6 +24,11 @@ static int64_t program_ns(const struct ah_block_costs *block, const struct ah_it
     return block->backward_ns + (item->recompute ? block->recompute_ns : item->selective ? block->selective_ns : 0);
 }
 
+int64_t ah__costs_gather_ns(const struct ah_costs *costs, enum ah_class class, bool stays)
+{
+    return costs->ns[stays && costs->gathers_part[class] ? AH_ITEM_REDUCE : AH_ITEM_GATHER][class];
+}
+
 int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     enum ah_class class = ah__class_of(item->partition, costs->layers);
@@ -33,7 +38,7 @@ int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *it
     /* Parameters and gradients are of one size, so going home is as long for either. */
     int64_t ns = costs->ns[item->kind == AH_ITEM_EVICT ? AH_ITEM_OFFLOAD : item->kind][class];
     if (item->kind == AH_ITEM_GATHER && item->stays)
-        ns = costs->gather_trained_ns[class];
+        ns = ah__costs_gather_ns(costs, class, true);
     if (item->kind == AH_ITEM_ACTIVATIONS_OUT || item->kind == AH_ITEM_ACTIVATIONS_IN)
         ns = (item->kind == AH_ITEM_ACTIVATIONS_OUT ? costs->out_ns : costs->in_ns)[keeping(item)];
     if (item->chunks > 1)

@@ -131,8 +131,8 @@ static void world_shake(struct world *world, struct ah_plan *plan)
     plan->switches.out_of_order = (int)fixture_draw(f, 0, plan->switches.buffers);
 }
 
-/* Half of the worlds compute in half precision, half have several ranks, but for published systems, which only run as
- * they place things; of those blocks may stay whole. */
+/* Half of the worlds compute in half precision, a third has frozen parameters, half have several ranks, but for
+ * published systems, which only run as they place things; of those blocks may stay whole. */
 static void world_join(struct world *world, struct ah_plan *plan)
 {
     static const enum ah_item_kind kinds[] = {AH_ITEM_CAST, AH_ITEM_GATHER, AH_ITEM_REDUCE};
@@ -140,6 +140,14 @@ static void world_join(struct world *world, struct ah_plan *plan)
     f->partition.compute = fixture_draw(f, 0, 1) ? AH_BF16 : AH_F32;
     bool many = fixture_draw(f, 0, 1) && !ah__policy_is_placed(world->predictor.policy);
     plan->switches.world_size = world->profile.world_size = many ? 4 : 1;
+    if (fixture_draw(f, 0, 2) == 0 && !ah__policy_is_placed(world->predictor.policy)) {
+        fixture_freeze(f, plan->switches.world_size);
+        plan->switches.staged = 0;
+        for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+            int group = ah__class_representative((enum ah_class) class, f->partition.layers);
+            world->predictor.costs.gathers_part[class] = f->groups[group].trained < f->groups[group].count;
+        }
+    }
     if (plan->switches.world_size > 1)
         plan->switches.unsharded = (int)fixture_draw(f, 0, plan->switches.layers - plan->switches.offload_optimizer);
     for (size_t i = 0; i < AH_LENGTH(kinds); i++)

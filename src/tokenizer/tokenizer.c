@@ -105,14 +105,16 @@ static int unread_check(const char *folder)
 {
     for (size_t i = 0; i < AH_LENGTH(unread) && folder; i++) {
         char *path;
+        /* Of tekken.json Python's AutoTokenizer makes one that saves tekken.json again. */
+        bool tekken = strcmp(unread[i], "tekken.json") == 0;
         AH_TRY(ah__sprintf(&path, "%s/%s", folder, unread[i]));
         int status = access(path, F_OK) != 0
                          ? AH_OK
                          : ah__fail(AH_EINPUT,
                                     "%s: found a tokenizer of a kind that is not read, expected tokenizer.json, as "
-                                    "Python makes of it by AutoTokenizer.from_pretrained(FOLDER)"
-                                    ".save_pretrained(FOLDER)",
-                                    path);
+                                    "Python makes of it by %s.from_pretrained(FOLDER).save_pretrained(FOLDER)%s",
+                                    path, tekken ? "transformers.PreTrainedTokenizerFast" : "AutoTokenizer",
+                                    tekken ? ", where mistral-common is installed" : "");
         ah__free(path);
         AH_TRY(status);
     }

@@ -97,6 +97,9 @@ static void a_tokenizer_that_is_not_read_is_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {"tekken.json", "vocab.txt", "tokenizer.model.v3"};
+    static const char *const makers[] = {"by transformers.PreTrainedTokenizerFast.from_pretrained(FOLDER)",
+                                         "by AutoTokenizer.from_pretrained(FOLDER)",
+                                         "by AutoTokenizer.from_pretrained(FOLDER)"};
     const struct ah_tokenizer *tokenizer;
     char folder[256];
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
@@ -106,6 +109,7 @@ static void a_tokenizer_that_is_not_read_is_refused(void **state)
         assert_ok(ah__file_write(path, "x", 1));
         assert_fails(ah__tokenizer_open(&tokenizer, folder), AH_EINPUT,
                      "found a tokenizer of a kind that is not read, expected tokenizer.json");
+        assert_fails(ah__tokenizer_open(&tokenizer, folder), AH_EINPUT, makers[i]);
         assert_int_equal(remove(path), 0);
     }
     assert_ok(ah__tokenizer_open(&tokenizer, folder));

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "io/gguf_scores.h"
 #include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/subword.h"
 
 #define KEY(name) "tokenizer.ggml." name
 /* What SentencePiece has for a space. */
@@ -273,6 +274,38 @@ static const char *template_of(const cJSON *config)
     return NULL;
 }
 
+/* -1: no token has this text. */
+static int64_t token_of(const struct written *to, const char *text)
+{
+    for (int64_t i = 0; text && i < to->from->rows; i++)
+        if (strcmp(to->tokens[i].text, text) == 0)
+            return i;
+    return -1;
+}
+
+/* What tokenizer_config.json calls unknown and padding; else the unknown one is that of its type. */
+static int put_others(const struct written *to)
+{
+    struct ah_json config = {0};
+    const char *text = to->from->config;
+    int64_t unknown = -1, padding = -1;
+    if (text)
+        AH_TRY(ah__json_parse(&config, text, strlen(text), to->from->path));
+    if (text) {
+        unknown = token_of(to, ah__special_text(&config, "unk_token"));
+        padding = token_of(to, ah__special_text(&config, "pad_token"));
+    }
+    ah__json_free(&config);
+    for (int64_t i = 0; i < to->from->rows && unknown < 0; i++)
+        if (to->tokens[i].type == AH_TOKEN_UNKNOWN)
+            unknown = i;
+    if (unknown >= 0)
+        ah__gguf_put_int(to->writer, KEY("unknown_token_id"), (uint32_t)unknown);
+    if (padding >= 0)
+        ah__gguf_put_int(to->writer, KEY("padding_token_id"), (uint32_t)padding);
+    return AH_OK;
+}
+
 static int put_template(const struct written *to)
 {
     static const char key[] = "tokenizer.chat_template";
@@ -320,9 +353,6 @@ static void put_scores(const struct written *to)
     ah__gguf_put_array(to->writer, KEY("scores"), AH_GGUF_ITEMS_FLOAT, (uint64_t)to->from->rows);
     for (int64_t i = 0; i < to->from->rows; i++)
         ah__gguf_item_float(to->writer, to->tokens[i].score);
-    for (int64_t i = 0; i < to->from->rows; i++)
-        if (to->tokens[i].type == AH_TOKEN_UNKNOWN)
-            ah__gguf_put_int(to->writer, KEY("unknown_token_id"), (uint32_t)i);
     ah__gguf_put_bool(to->writer, KEY("add_space_prefix"), to->prefix);
 }
 
@@ -416,6 +446,7 @@ static int put_all(struct written *to)
     else
         put_scores(to);
     AH_TRY(put_around(to));
+    AH_TRY(put_others(to));
     return put_template(to);
 }
 

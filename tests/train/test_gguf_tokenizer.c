@@ -114,10 +114,18 @@ static void tokenizer_model_goes_into_the_file(void **state)
     ah__free(pieces);
     write_text(at(path, folder, "tokenizer_config.json"),
                "{\"tokenizer_class\": \"LlamaTokenizer\", \"added_tokens_decoder\": {\"1500\": "
-               "{\"content\": \"<|end|>\", \"special\": true}}, \"eos_token\": \"<|end|>\"}");
+               "{\"content\": \"<|end|>\", \"special\": true}}, \"eos_token\": \"<|end|>\", \"pad_token\": "
+               "{\"content\": \"<|end|>\"}}");
     assert_ok(ah_export_gguf(at(file, folder, "out.gguf"), folder, "f16"));
     expect_same(folder, file);
     expect_falling_scores(file, 400, 100);
+    struct ah_gguf *written;
+    int64_t unknown = -1, padding = -1;
+    assert_ok(ah__gguf_open(&written, file));
+    assert_ok(ah__gguf_int(&unknown, written, "tokenizer.ggml.unknown_token_id", 0, 1500));
+    assert_ok(ah__gguf_int(&padding, written, "tokenizer.ggml.padding_token_id", 0, 1500));
+    assert_true(unknown == 0 && padding == 1500);
+    ah__gguf_close(written);
     expect_types(file, 0, 2);    /* unknown */
     expect_types(file, 1, 3);    /* control */
     expect_types(file, 1500, 3); /* and that of the folder */

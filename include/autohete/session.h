@@ -78,7 +78,8 @@ AH_API void ah_session_close(struct ah_session *session);
 AH_API int ah_session_reach(struct ah_session *session, enum ah_session_stage stage);
 
 /* Where no plan fits: the sequences, of all ranks, of the largest smaller step in micro-batches of the session's size
- * that has a plan within `budget`, which is one rank's, under `policy`; 0: none. */
+ * that has a plan within `budget`, which is one rank's, under `policy`; 0: none, or neither device nor hardware
+ * is there to say what its programs need. Where no size is chosen yet, of 1. */
 AH_API int ah_session_sequences(int64_t *out, const struct ah_session *session, const struct ah_budget *budget,
                                 const char *policy);
 

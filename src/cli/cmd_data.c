@@ -100,6 +100,8 @@ static int run(const void *given)
     signal(SIGTERM, on_signal);
     int status = ah__out_check("out", data.out);
     if (status == AH_OK)
+        status = ah__out_tokenizer_note(data.model_path);
+    if (status == AH_OK)
         status = ah_data_prepare(&result, &data);
     if (status != AH_OK)
         return ah__out_fail(status);

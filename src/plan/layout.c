@@ -1,7 +1,6 @@
 #include "plan/layout.h"
 
 #include "bind/bind.h"
-#include "plan/sizes.h"
 
 /* The next `bytes` of the memory that *end has grown to. */
 static int64_t place(int64_t *end, int64_t bytes)

@@ -121,6 +121,8 @@ int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *opt
 /* The more micro-batches a step has, the more activations wait for backward. */
 int ah_sequences_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size)
 {
+    if (size < 1)
+        return ah__fail(AH_EINPUT, "micro_batch: found %lld, expected at least 1", (long long)size);
     int64_t fit = 0, too_many = options->batch / size;
     while (too_many - fit > 1) {
         struct ah_micro_batch_options smaller = *options;

@@ -76,6 +76,11 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     return AH_OK;
 }
 
+bool ah__plan_is_file(const char *text)
+{
+    return text && strcmp(text, "auto") != 0 && strcmp(text, "resident") != 0 && !strchr(text, '=');
+}
+
 static int from_file(struct ah_plan *plan, const char *path, const struct ah_partition *partition)
 {
     AH_TRY(ah__plan_read(plan, path));
@@ -87,7 +92,7 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
                  const struct ah_budget *budget)
 {
     unsigned given = 0;
-    bool spec = strcmp(text, "resident") == 0 || strchr(text, '=');
+    bool spec = !ah__plan_is_file(text);
     if (spec)
         AH_TRY(ah__plan_spec(plan, &given, text, predictor->partition->layers));
     else
@@ -116,7 +121,7 @@ int ah_plan_check(const char *text, int layers)
     unsigned given;
     if (strcmp(text, "auto") == 0)
         return AH_OK;
-    if (strcmp(text, "resident") == 0 || strchr(text, '='))
+    if (!ah__plan_is_file(text))
         return ah__plan_spec(&plan, &given, text, layers);
     AH_TRY(ah__plan_read(&plan, text));
     if (plan.switches.layers != layers)

@@ -22,6 +22,8 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
 int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                          const struct ah_budget *budget, const struct ah_search_options *options);
 
+/* Whether `text`, as after --plan, names a file. */
+bool ah__plan_is_file(const char *text);
 /* As ah_plan_search where `text` is "auto" or null, else as ah_plan_parse. */
 int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                   const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,

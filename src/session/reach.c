@@ -97,10 +97,11 @@ int ah_session_sequences(int64_t *out, const struct ah_session *session, const s
                          const char *policy)
 {
     struct ah_micro_batch_options options = micro_batch_options(session);
-    int64_t of_rank;
+    int64_t of_rank = 0, size = session->info.micro_batch > 0 ? session->info.micro_batch : 1;
     options.budget = *budget;
     options.policy = policy;
-    AH_TRY(ah_sequences_advise(&of_rank, &options, session->info.micro_batch));
+    if (session->dev || session->hardware) /* else nobody says what programs need beside what they name */
+        AH_TRY(ah_sequences_advise(&of_rank, &options, size));
     *out = session->info.world_size * of_rank;
     return AH_OK;
 }
@@ -115,26 +116,51 @@ static void states_advice(char *text, size_t size, const struct ah_step_options 
     snprintf(text, size, "%smoments in %s", less, moments);
 }
 
-/* After a refused budget: its message, and what would do: smaller micro-batches, else fewer of them in a step, else
- * smaller types of optimizer states. */
-static int advise(const struct ah_session *session, int64_t size)
+/* Fewer sequences in a step, in micro-batches of `size` or else of one. */
+static int sequences_advice(char *text, size_t bytes, const struct ah_session *session, int64_t size)
+{
+    const struct ah_micro_batch_options options = micro_batch_options(session);
+    int64_t sequences;
+    AH_TRY(ah_sequences_advise(&sequences, &options, size));
+    bool of_one = sequences == 0 && size > 1;
+    if (of_one)
+        AH_TRY(ah_sequences_advise(&sequences, &options, 1));
+    sequences *= session->info.world_size;
+    if (sequences > 0)
+        snprintf(text, bytes, "a step of at most %" PRId64 " sequence%s%s", sequences, sequences == 1 ? "" : "s",
+                 of_one ? " in micro-batches of 1" : "");
+    return AH_OK;
+}
+
+/* What would do within the budget: smaller micro-batches, else fewer of them in a step, else smaller types of optimizer
+ * states. Nothing where nothing would. */
+static int advice_find(char *text, size_t bytes, const struct ah_session *session, int64_t size)
 {
     const struct ah_micro_batch_options options = micro_batch_options(session);
     struct ah_step_options step;
-    char refusal[512], would_do[96] = "";
-    int64_t smaller, sequences;
+    int64_t smaller;
     bool found;
-    snprintf(refusal, sizeof refusal, "%s", ah_error());
     AH_TRY(ah_micro_batch_advise(&smaller, &options, size));
-    AH_TRY(ah_sequences_advise(&sequences, &options, size));
-    AH_TRY(ah_states_advise(&found, &step, &options, size));
     if (smaller)
-        snprintf(would_do, sizeof would_do, "micro-batches of %" PRId64, smaller);
-    else if (sequences)
-        snprintf(would_do, sizeof would_do, "a step of at most %" PRId64 " sequences",
-                 session->info.world_size * sequences);
-    else if (found)
-        states_advice(would_do, sizeof would_do, &options.step, &step);
+        snprintf(text, bytes, "micro-batches of %" PRId64, smaller);
+    if (*text)
+        return AH_OK;
+    AH_TRY(sequences_advice(text, bytes, session, size));
+    if (*text)
+        return AH_OK;
+    AH_TRY(ah_states_advise(&found, &step, &options, size));
+    if (found)
+        states_advice(text, bytes, &options.step, &step);
+    return AH_OK;
+}
+
+/* A refused budget: its message, with what would do. A plan file is of one step and of no other. */
+static int advise(const struct ah_session *session, int64_t size)
+{
+    char refusal[512], would_do[96] = "";
+    snprintf(refusal, sizeof refusal, "%s", ah_error());
+    if (!ah__plan_is_file(session->options.plan))
+        AH_TRY(advice_find(would_do, sizeof would_do, session, size));
     return *would_do ? ah__fail(AH_EBUDGET, "%s; %s would do within this budget", refusal, would_do)
                      : ah__fail(AH_EBUDGET, "%s", refusal);
 }

@@ -51,6 +51,24 @@ static void a_refusal_names_the_longest_step_that_would_do(void **state)
     assert_says(ran.out, fits);
 }
 
+/* In micro-batches of one where no step fits in those that were asked for; a plan file is of its step alone. */
+static void a_refusal_speaks_of_what_was_asked(void **state)
+{
+    (void)state;
+    char file[300];
+    const char *format = "plan --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --seq 256 "
+                         "--policy autohete-paper --batch 512 --device-memory %s %s %s",
+               *root = ah_test_source();
+    snprintf(file, sizeof file, "%s/plan.json", ah_test_folder());
+    run(format, root, root, "2GiB", "", "");
+    assert_refused(" sequences in micro-batches of 1 would do within this budget");
+    run(format, root, root, "30GiB --micro-batch 1 --out", file, "");
+    assert_ran(0);
+    run(format, root, root, "2GiB --micro-batch 1 --plan", file, "");
+    assert_refused("device memory: found 2.0 GiB, expected at least ");
+    assert_null(strstr(ran.err, "would do"));
+}
+
 /* What README says. */
 static void eight_billion_parameters_in_64_gb(void **state)
 {
@@ -81,4 +99,5 @@ static void types_are_checked(void **state)
 
 AH_TEST_SUITE("cli/states", cmocka_unit_test(a_refusal_names_types_that_would_do),
               cmocka_unit_test(a_refusal_names_the_longest_step_that_would_do),
-              cmocka_unit_test(eight_billion_parameters_in_64_gb), cmocka_unit_test(types_are_checked))
+              cmocka_unit_test(a_refusal_speaks_of_what_was_asked), cmocka_unit_test(eight_billion_parameters_in_64_gb),
+              cmocka_unit_test(types_are_checked))

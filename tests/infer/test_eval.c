@@ -110,7 +110,6 @@ static void a_short_text(void **state)
     assert_true(fabs(padded.loss - result.loss) < 1e-6);
 }
 
-/* Of files one after the other, whatever the length of each, every token counts alike. */
 static int count_calls(int64_t done, int64_t of, void *context)
 {
     (void)done;
@@ -119,6 +118,7 @@ static int count_calls(int64_t done, int64_t of, void *context)
     return 0;
 }
 
+/* Of files one after the other, whatever the length of each, every token counts alike. */
 static void several_files(void **state)
 {
     (void)state;

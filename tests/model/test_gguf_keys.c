@@ -165,7 +165,6 @@ static void olmo3_with(const char *path, const char *key, const void *value)
     ah__free(bytes);
 }
 
-/* Blocks with a window turn by the file's base, where it names no other; so many blocks are not counted out. */
 /* A period in the place of a bool for each block; of 0 all blocks slide. */
 static void olmo3_period(void **state)
 {
@@ -204,6 +203,7 @@ static void olmo3_period(void **state)
     }
 }
 
+/* Blocks with a window turn by the file's base, where it names no other; so many blocks are not counted out. */
 static void what_olmo3_cannot_be_is_refused(void **state)
 {
     (void)state;

@@ -2,9 +2,9 @@
  *
  * A row is shared by a team of whole warps and read once, into registers. Backward sums the gradients of weight and
  * bias beside it: a block goes over a run of rows, every thread keeps the sums of its own columns, and a second kernel
- * (sums.cuh) adds up what the blocks have. Of rows above 16 KiB registers hold no such sums: there a kernel of its own makes them
- * first, and reads both operands once more. How many blocks there are follows from shape and dtype alone, as the order
- * of sums does. */
+ * (sums.cuh) adds up what the blocks have. Of rows above 16 KiB registers hold no such sums: there a kernel of its own
+ * makes them first, and reads both operands once more. How many blocks there are follows from shape and dtype alone, as
+ * the order of sums does. */
 #include "dev/cuda/element.cuh"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/sums.cuh"

@@ -1,5 +1,5 @@
-/* Sums of columns. Blocks sum runs of rows into partial sums, and a second kernel adds these up; how many runs there are
- * follows from shape and dtype alone, as the order of sums does. */
+/* Sums of columns. Blocks sum runs of rows into partial sums, and a second kernel adds these up; how many runs there
+ * are follows from shape and dtype alone, as the order of sums does. */
 #include "dev/cuda/element.cuh"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/sums.cuh"

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/program.h"
+#include "io/gguf_write.h"
 
 static const char *golden(const char *kind)
 {
@@ -102,5 +103,34 @@ static void a_model_with_a_tokenizer(void **state)
     assert_says(ran.err, "tokenizer.json: key 'model': found nothing, expected an object");
 }
 
-AH_TEST_SUITE("cli/tokenize", cmocka_unit_test(text_to_ids_and_back), cmocka_unit_test(what_is_shown),
-              cmocka_unit_test(mistakes), cmocka_unit_test(a_model_with_a_tokenizer))
+/* A GGUF file that does not say how its text is split is told of by all that read the text. */
+static void a_split_by_default_is_told(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {"tokenize --model %s < /dev/null", "generate --model %s --prompt a",
+                                           "chat --model %s < /dev/null", "eval --model %s --data /dev/null"};
+    static const char *const tokens[] = {"1", "2", "12"};
+    char path[512];
+    struct ah_gguf_writer *writer;
+    snprintf(path, sizeof path, "%s/split.gguf", folder());
+    assert_ok(ah__gguf_writer_new(&writer));
+    ah__gguf_put_text(writer, "tokenizer.ggml.model", "gpt2");
+    ah__gguf_put_array(writer, "tokenizer.ggml.tokens", AH_GGUF_ITEMS_TEXT, AH_LENGTH(tokens));
+    for (size_t i = 0; i < AH_LENGTH(tokens); i++)
+        ah__gguf_item_text(writer, tokens[i], strlen(tokens[i]));
+    ah__gguf_put_array(writer, "tokenizer.ggml.merges", AH_GGUF_ITEMS_TEXT, 1);
+    ah__gguf_item_text(writer, "1 2", 3);
+    assert_ok(ah__gguf_writer_open(writer, path));
+    assert_ok(ah__gguf_writer_close(writer));
+    ah__gguf_writer_free(writer);
+    for (size_t i = 0; i < AH_LENGTH(commands); i++) {
+        char line[600];
+        snprintf(line, sizeof line, commands[i], path);
+        run("%s", line);
+        assert_says(ran.err, "autohete: note: ");
+        assert_says(ran.err, "split.gguf: key 'tokenizer.ggml.pre': found nothing; text is split by llama.cpp's");
+    }
+}
+
+AH_TEST_SUITE("cli/tokenize", cmocka_unit_test(a_split_by_default_is_told), cmocka_unit_test(text_to_ids_and_back),
+              cmocka_unit_test(what_is_shown), cmocka_unit_test(mistakes), cmocka_unit_test(a_model_with_a_tokenizer))

@@ -189,6 +189,18 @@ static int try_order(struct walk *walk, const struct ah_row *row)
     return AH_OK;
 }
 
+/* A plan within the budget with less of what takes the memory that is left. With fewer blocks that stay whole, buffers
+ * may be needed that were not, and then have to fit. */
+static int try_less(struct walk *walk, struct ah_plan *plan)
+{
+    const struct ah_trials *trials = walk->trials;
+    if (plan->switches.buffers < ah__plan_min_buffers(&plan->switches, trials->predictor))
+        ah__plan_buffers_fit(plan, trials->predictor, trials->budget);
+    else
+        ah__plan_measure(plan, trials->predictor);
+    return ah__plan_within(plan, trials->budget) ? try_fitting(walk, plan) : AH_OK;
+}
+
 /* Fewer of what takes the memory that is left: less may leave a lane to what is needed earlier. */
 static int try_fewer(struct walk *walk, const struct ah_row *row)
 {
@@ -197,8 +209,7 @@ static int try_fewer(struct walk *walk, const struct ah_row *row)
         apply(&plan.switches, row, -stride);
         if (ah__switch_get(&plan.switches, row->at) < ah__switch_table[row->at].low)
             break;
-        ah__plan_measure(&plan, walk->trials->predictor);
-        AH_TRY(try_fitting(walk, &plan));
+        AH_TRY(try_less(walk, &plan));
     }
     return AH_OK;
 }
@@ -290,8 +301,7 @@ static int try_perturbed(struct walk *walk)
         if (ah__rows[i].role == AH_ROLE_REST && !draw(walk, 0, 2))
             ah__switch_set(&plan.switches, ah__rows[i].at,
                            draw(walk, 0, ah__switch_get(&plan.switches, ah__rows[i].at)));
-    ah__plan_measure(&plan, walk->trials->predictor);
-    return try_fitting(walk, &plan);
+    return try_less(walk, &plan);
 }
 
 int ah__walk(struct ah_plan *best, struct ah_trials *trials, const struct ah_walk_options *options)

@@ -19,7 +19,8 @@ struct ah_step_options {
     bool logits; /* memory has room for all logits of a batch, which training never needs */
     /* A step is so many micro-batches, each of the size that the graph was recorded for; 0 is 1. The loss is the mean
      * over the tokens of all, gradients are summed over all, and each block runs all of them before the next block
-     * runs: what is moved between host and device is moved once for a step. Not with infers. */
+     * runs: what is moved between host and device is moved once for a step, or for each of the plan's passes. Not with
+     * infers. */
     int micro_batches;
     /* So many devices train together, each a part of this size of a larger step: the loss is the mean over the tokens
      * of all, and each has its part of parameters' masters, moments and summed gradients. 0 is 1. Not with infers. */
@@ -149,7 +150,10 @@ struct ah_switches {
     /* shadows: shadow states: sets of host states for speculative updates, which run before the gradient norm is
      * known */
     int shadows;
-    int reserved[15]; /* 0: for switches of later versions */
+    /* passes: passes: rounds over the model that a step's micro-batches are run in; activations of one round's exist
+     * at once */
+    int passes;
+    int reserved[14]; /* 0: for switches of later versions */
     /* switches.def ends */
 };
 
@@ -179,6 +183,7 @@ struct ah_search_options {
     const struct ah_plan *warm_start; /* one of this partition, that the search also starts from where the policy can
                                        * make it within the budget: then the result is no slower; null: none */
     int effort;                       /* so many times as many simulated items as by default; 0: 1 */
+    int passes; /* only plans with so many rounds over the model, of policies that know them; 0: any */
 };
 /* The best plan under the simulator with the real scheduler. `options` null: none. AH_EBUDGET names the smallest budget
  * that would work; AH_ESTALE: a warm start of another partition. */
@@ -214,6 +219,7 @@ struct ah_micro_batch_options {
     const char *policy;
     int effort; /* as in struct ah_search_options */
     struct ah_profile_options profile;
+    int passes; /* as in struct ah_search_options; sizes with fewer micro-batches are not tried */
 };
 
 /* Everything made for one size. */

@@ -38,6 +38,7 @@ struct ah_session_options {
     const char *master, *moments;     /* what is kept of parameters and of Adam's moments, as for training */
     bool strict;                      /* keys of config.json that are not known here are refused */
     struct ah_tuning tuning;          /* what is trained; all zero: everything */
+    int passes;                       /* as in struct ah_search_options; not beside a plan that is given */
 };
 
 /* In the order in which one needs the other. */

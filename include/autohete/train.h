@@ -157,6 +157,7 @@ struct ah_train_options {
     const char *adapter_dir; /* a folder with adapter_config.json, as PEFT writes it: the adapter that a new training
                               * begins with, in place of `tuning` */
     bool convert_states;     /* a resumed training may have another master or other moments: its states become those */
+    int passes;              /* of the plan, as in struct ah_search_options; not beside a plan that is given */
 };
 
 /* Everything unset; null pointers. To be called before any field is set, with the size of the struct as the program was

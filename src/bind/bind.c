@@ -57,7 +57,15 @@ static void steps_fill(int64_t step[AH_SPACE_COUNT], const struct bind *bind)
     step[AH_SPACE_LOSS] = sizeof(float);
 }
 
-/* A program, and one that follows it or null, for micro-batches [first, first + count). */
+/* What exists for all micro-batches of a step, not for those of a round alone. */
+static bool is_of_step(const struct bind *bind, enum ah_space space)
+{
+    bool embeds = bind->binding->class == AH_CLASS_EMBEDDING;
+    return space == AH_SPACE_TARGETS || space == AH_SPACE_POSITIONS || space == AH_SPACE_LOSS ||
+           (embeds && space == AH_SPACE_INPUT);
+}
+
+/* A program, and one that follows it or null, for micro-batches [first, first + count) of the item's. */
 static void program_add(const struct bind *bind, const struct ah_prepared *prepared, const struct ah_prepared *then,
                         int first, int count)
 {
@@ -69,19 +77,31 @@ static void program_add(const struct bind *bind, const struct ah_prepared *prepa
     if (bind->binding->micro_batches <= 1)
         return;
     steps_fill(task->as.program.step, bind);
-    for (int i = 0; i < AH_SPACE_COUNT; i++)
+    for (int i = 0; i < AH_SPACE_COUNT; i++) {
+        int64_t from = is_of_step(bind, (enum ah_space)i) ? bind->item->first_micro_batch + first : first;
         if (task->as.program.base[i])
-            task->as.program.base[i] += first * task->as.program.step[i];
+            task->as.program.base[i] += from * task->as.program.step[i];
+    }
 }
 
-/* A program of every micro-batch, `before` it (or null) another; `adding` instead of it after the first, if there is
- * such a program. */
+/* Those that the item runs. */
+static int micro_batches_of(const struct bind *bind)
+{
+    int all = bind->binding->micro_batches > 1 ? bind->binding->micro_batches : 1;
+    return bind->item->micro_batches > 0 ? bind->item->micro_batches : all;
+}
+
+/* A program of every micro-batch, `before` it (or null) another; `adding` instead of it after the first of the step, if
+ * there is such a program. */
 static void programs_add(const struct bind *bind, const struct ah_prepared *before, enum ah_program_kind kind,
                          enum ah_program_kind adding)
 {
     const struct ah_prepared *writes = prepared_of(bind, kind), *adds = prepared_of(bind, adding);
-    int count = bind->binding->micro_batches, together = count > 1 && adds->program->count > 0 ? 1 : count;
-    program_add(bind, before ? before : writes, before ? writes : NULL, 0, together);
+    int count = micro_batches_of(bind), together = bind->item->adds ? 0 : 1;
+    if (adds->program->count == 0 || (count == 1 && together == 1))
+        together = count;
+    if (together > 0)
+        program_add(bind, before ? before : writes, before ? writes : NULL, 0, together);
     if (together < count)
         program_add(bind, before ? before : adds, before ? adds : NULL, together, count - together);
 }
@@ -262,9 +282,14 @@ static void forward(const struct bind *bind)
     if (bind->binding->infer && bind->binding->class == AH_CLASS_HEAD)
         program_add(bind, prepared_of(bind, AH_PROGRAM_INFER), NULL, 0, 1);
     else if (drop)
-        program_add(bind, prepared_of(bind, AH_PROGRAM_FORWARD_DROP), NULL, 0, bind->binding->micro_batches);
+        program_add(bind, prepared_of(bind, AH_PROGRAM_FORWARD_DROP), NULL, 0, micro_batches_of(bind));
     else
         programs_add(bind, NULL, AH_PROGRAM_FORWARD, AH_PROGRAM_FORWARD_ADD);
+}
+
+static int64_t sum_bytes(const struct bind *bind)
+{
+    return ah__bind_group(bind)->trained * (int64_t)sizeof(float);
 }
 
 static void backward(const struct bind *bind)
@@ -274,8 +299,12 @@ static void backward(const struct bind *bind)
                                                                : NULL;
     widen_add(bind);
     programs_add(bind, before, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
+    if (bind->item->unfinished)
+        return;
     if (bind->binding->partition->compute != AH_F32) /* complete: rounded once */
         narrow_add(bind, bind->at->grad, bind->at->sum);
+    else if (bind->at->sum != bind->at->grad)
+        ah__bind_copy(bind, bind->at->grad, bind->at->sum, sum_bytes(bind));
     else if (bind->binding->class != AH_CLASS_BLOCK)
         gaps_clear(bind);
     if (ah__bind_sharded(bind)) /* the norm is that of the sum */
@@ -295,6 +324,16 @@ static void fetch(const struct bind *bind)
 static void offload(const struct bind *bind)
 {
     chunk_copy_add(bind, bind->at->host_grad, ah__bind_part_at(bind, bind->at->grad));
+}
+
+static void sums_out(const struct bind *bind)
+{
+    ah__bind_copy(bind, bind->at->host_sum, bind->at->sum, sum_bytes(bind));
+}
+
+static void sums_in(const struct bind *bind)
+{
+    ah__bind_copy(bind, bind->at->sum, bind->at->host_sum, sum_bytes(bind));
 }
 
 /* Back where a fetch took them from: the same bytes. */
@@ -371,6 +410,8 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
         [AH_ITEM_UPDATE_STAGED] = ah__bind_update_staged,
         [AH_ITEM_ACTIVATIONS_OUT] = activations_out,
         [AH_ITEM_ACTIVATIONS_IN] = activations_in,
+        [AH_ITEM_SUMS_OUT] = sums_out,
+        [AH_ITEM_SUMS_IN] = sums_in,
         [AH_ITEM_RESULT] = result,
         [AH_ITEM_GATHER] = gather,
         [AH_ITEM_REDUCE] = reduce,

@@ -42,7 +42,8 @@ int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, st
 /* Where everything lies that an item of one partition or group may touch. What its kind does not touch may be null. */
 struct ah_addresses {
     /* On the device: parameters of its group and of the group it shares, in the compute dtype; where programs sum
-     * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place. */
+     * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place: where it is not,
+     * the sum is brought there when it is complete. */
     char *param, *shared_param, *sum, *shared_sum, *grad;
     char *widened; /* where programs find parameters that are kept in codes; of groups without codes unused */
     char *shard;   /* several ranks: this rank's part of the parameters, where it waits for a CAST; null: in `param` */
@@ -64,6 +65,7 @@ struct ah_addresses {
     char *host_activations; /* on the host: where input and what is kept behind it wait for backward */
     int64_t activation_bytes;
     char *host_param, *host_grad;             /* on the host: what is fetched, and where a gradient arrives */
+    char *host_sum;                           /* on the host: where the sum is between rounds */
     char *host_frozen;                        /* on the host: what is fetched beside it and never changes */
     char *stage[AH_STATE_COUNT], *stage_grad; /* on the device: a chunk of states of the host, and of the gradient */
 };

@@ -107,6 +107,11 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
         "effort", AH_ARG_INT, at_effort, "N", NULL,                                                                    \
             "search for a plan N times as long as by default, in simulated work (default 1)", 1, 10000, false          \
     }
+#define AH_ARG_PASSES(at_passes)                                                                                       \
+    {                                                                                                                  \
+        "passes", AH_ARG_INT, at_passes, "K", NULL,                                                                    \
+            "rounds over the model in which a step runs its micro-batches (default: the fastest)", 1, 1024, false      \
+    }
 #define AH_ARGS_PLAN(at_plan, at_policy, at_effort, at_profile, at_renew, initial_plan, initial_policy, hint_plan,     \
                      hint_policy)                                                                                      \
     {"plan",                                                                                                           \

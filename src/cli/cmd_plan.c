@@ -23,6 +23,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
     AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.effort), AT(inputs.profile_path),
                  AT(inputs.profile.renew), "auto", "autohete", "", ""),
+    AH_ARG_PASSES(AT(inputs.passes)),
     {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,
      "plan for this machine: a100-40g, h200, ... or a file; its memories are the budget (dtype: bf16)", 0, 0, false},
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "JSON file to save the plan into", 0, 0, false},

@@ -37,6 +37,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
     {"plan", AH_ARG_TEXT, AT(inputs.plan), "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},
+    AH_ARG_PASSES(AT(inputs.passes)),
     AH_ARG_EFFORT(AT(inputs.effort)),
     AH_ARGS_PROFILE(AT(inputs.profile_path), AT(inputs.profile.renew)),
     {"iterations", AH_ARG_INT, AT(iterations), "N", "6", "iterations to simulate", 1, 10000, false},

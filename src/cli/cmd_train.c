@@ -50,6 +50,7 @@ static const struct ah_arg options[] = {
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
     AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(effort), AT_OPTION(profile_path),
                  AT_OPTION(profile.renew), NULL, NULL, " (default auto)", " (default autohete)"),
+    AH_ARG_PASSES(AT_OPTION(passes)),
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step, of all ranks together (default 8)", 1,
      1048576, false},
     {"batch-size", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "the same as --batch", 1, 1048576, false},

@@ -190,7 +190,8 @@ static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compar
     for (int i = 0; compare->policies[i] && status == AH_OK; i++) {
         struct ah_plan *before = &compare->before[i];
         const struct ah_search_options options = {.warm_start = before->switches.layers ? before : NULL,
-                                                  .effort = compare->inputs->effort};
+                                                  .effort = compare->inputs->effort,
+                                                  .passes = compare->inputs->passes};
         status =
             ah_plan_evaluate(&evaluations[i], ah_session_partition(compare->session),
                              ah_session_profile(compare->session), &compare->budget, compare->policies[i], &options);

@@ -135,7 +135,8 @@ static int make_run(struct ah_inference *inference)
 {
     int layers = inference->partition->layers;
     struct ah_plan plan = {
-        .switches = {.layers = layers, .world_size = 1, .checkpoint = layers, .chunks = 1, .prefetch_distance = 1},
+        .switches =
+            {.layers = layers, .world_size = 1, .checkpoint = layers, .chunks = 1, .prefetch_distance = 1, .passes = 1},
         .policy = "resident",
     };
     struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};

@@ -8,6 +8,9 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *
         .shared_embedding = partition->shared_group == 0,
         .own_gradients = partition->frozen,
         .clips = partition->step.clips,
+        .rounds = ah__rounds(switches, ah__micro_batches(partition)),
+        .micro_batches = ah__micro_batches(partition),
+        .sums_blocks = partition->groups[1].trained > 0,
         .policy = policy,
     };
     out->switches.world_size = ah__world_size(switches);

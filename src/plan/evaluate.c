@@ -81,6 +81,7 @@ int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *parti
     struct ah_predictor predictor;
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     predictor.effort = options ? options->effort : 0;
+    predictor.passes = options ? options->passes : 0;
     int status = ah__plan_evaluate(out, &predictor, budget, options);
     ah__predictor_fini(&predictor);
     return status;

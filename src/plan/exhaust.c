@@ -83,7 +83,8 @@ static int exhaust_one(void *context, int index, struct ah_trials *trials)
 {
     struct exhaustion *exhaustion = context;
     struct ah_plan plan = {.switches = {.layers = trials->predictor->partition->layers,
-                                        .world_size = ah__predictor_world_size(trials->predictor)},
+                                        .world_size = ah__predictor_world_size(trials->predictor),
+                                        .passes = ah__plan_passes(trials->predictor)},
                            .workspace_bytes = trials->predictor->profile->workspace_bytes};
     struct part *part = &exhaustion->part[index];
     int effort = trials->predictor->effort > 1 ? trials->predictor->effort : 1;

@@ -133,7 +133,11 @@ static int explain(const struct table *table)
     print_head(table);
     AH_TRY(print_plan(table, "chosen", *table->chosen));
     AH_TRY(print_ilp(table));
-    return print_neighbours(table);
+    struct ah_predictor as_chosen = *table->predictor;
+    struct table neighbours = *table;
+    as_chosen.passes = ah__plan_rounds(&table->chosen->switches, table->predictor);
+    neighbours.predictor = &as_chosen;
+    return print_neighbours(&neighbours);
 }
 
 int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition *partition, const struct ah_profile *profile,

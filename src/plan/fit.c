@@ -31,6 +31,20 @@ int ah__plan_most_leaving(const struct ah_predictor *predictor)
     return may && most > 0 ? most : 0;
 }
 
+int ah__plan_most_passes(const struct ah_predictor *predictor)
+{
+    int micro_batches = ah__micro_batches(predictor->partition);
+    int most = predictor->passes > 0 && predictor->passes < micro_batches ? predictor->passes : micro_batches;
+    bool may = ah__policy_uses(predictor->policy, AH_SWITCH_passes) && ah__predictor_world_size(predictor) == 1 &&
+               !predictor->count_bytes; /* no published system does */
+    return may ? most < AH_SCHED_MOST_PASSES ? most : AH_SCHED_MOST_PASSES : 1;
+}
+
+int ah__plan_passes(const struct ah_predictor *predictor)
+{
+    return predictor->passes > 0 ? ah__plan_most_passes(predictor) : 1;
+}
+
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     bool may = ah__policy_uses(predictor->policy, AH_SWITCH_unsharded) &&

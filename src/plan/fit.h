@@ -24,6 +24,11 @@ void ah__plan_buffers_fit(struct ah_plan *plan, const struct ah_predictor *predi
 /* The most blocks whose activations the policy lets wait on the host. */
 int ah__plan_most_leaving(const struct ah_predictor *predictor);
 
+/* The most rounds that the policy lets a step have: one for each micro-batch, or those that are asked for; of several
+ * ranks one. And those that plans are looked for with: as many as are asked for, or one. */
+int ah__plan_most_passes(const struct ah_predictor *predictor);
+int ah__plan_passes(const struct ah_predictor *predictor);
+
 /* The most blocks that the policy lets stay whole; 0 of one rank, which uses what it updates. */
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor);
 

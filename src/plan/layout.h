@@ -9,7 +9,7 @@
  * bytes. The region ends with the last byte of the embedding's gradient (where the head's lies in the same place, of
  * the larger; where the embedding is frozen, of the last block's, or of the head's), which every training step writes
  * and reads whole, so the highest byte a device sees in use is exactly device_bytes - 1. Gradients of parameters are
- * summed in F32 whatever the compute dtype is: those of blocks in one accumulator, one after the other (so that the
+ * summed in F32 whatever the compute dtype is: those of blocks in one or two places, one after the other (so that the
  * gaps between parameters stay zero), those of embedding and head, which a device sees in several items, where they
  * stay. */
 #ifndef AH_PLAN_LAYOUT_H
@@ -67,18 +67,22 @@ struct ah_layout {
     int kept_sets;
     int64_t cheap_offset; /* where blocks that recompute, selectively or not, make again what costs little: in the first
                            * activation set, whose block is done with it by then, or where there is none apart */
-    int64_t embedding_saved_offset;      /* what the embedding's backward reads besides the ids (mostly nothing) */
-    int64_t boundary_offset;             /* gradient that crosses from block to block */
-    int64_t work_offset, work_bytes;     /* scratch; the head's saved set lies in it, above its programs' own scratch */
-    int64_t head_saved_offset;           /* in the region, not in work */
-    int64_t workspace_offset;            /* scratch of the device's own, as large as its programs asked for */
-    int64_t cache_offset, cache_bytes;   /* of one block, what its attention keeps from run to run; 0: nothing */
-    int64_t widened_offset;              /* parameters of the block that computes, where they are kept in codes */
-    int64_t accumulator_offset;          /* F32 gradient of the block whose backward runs; -1: the compute dtype is
-                                            * F32, so that it is made where it stays */
-    int64_t tokens_offset, tokens_bytes; /* of one iteration, as bind/bind.h says; there are two */
+    int64_t embedding_saved_offset;    /* what the embedding's backward reads besides the ids (mostly nothing) */
+    int64_t boundary_offset;           /* gradient that crosses from block to block */
+    int64_t work_offset, work_bytes;   /* scratch; the head's saved set lies in it, above its programs' own scratch */
+    int64_t head_saved_offset;         /* in the region, not in work */
+    int64_t workspace_offset;          /* scratch of the device's own, as large as its programs asked for */
+    int64_t cache_offset, cache_bytes; /* of one block, what its attention keeps from run to run; 0: nothing */
+    int64_t widened_offset;            /* parameters of the block that computes, where they are kept in codes */
+    int64_t sums_offset, sum_bytes;    /* F32 sums of blocks' gradients: one, of several rounds AH_SUM_PLACES; -1: the
+                                     * compute dtype is F32 and the round the only one, so that they are made where
+                                     * gradients stay */
+    bool embeds_late; /* boundary gradients and what the embedding saves exist for all micro-batches of a step, not for
+                       * those of a round alone: its backward is in the last round */
+    int64_t tokens_offset, tokens_bytes;   /* of one iteration, as bind/bind.h says; there are two */
     int64_t results_offset, results_bytes; /* of one iteration, as bind/bind.h says; two */
     int64_t device_bytes;
+    int64_t host_sums_offset; /* of several rounds: sums of all blocks, from 1 on, between them */
     int64_t host_tokens_offset, host_results_offset; /* two of each, same shapes as on the device */
     /* Host states of blocks, ah__host_sets() of them, each as in groups[layers], the first to go there. */
     int64_t sets_offset, set_bytes;

@@ -48,7 +48,7 @@ static bool searches(const struct ah_micro_batch_options *options)
 
 static int plan_make(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
 {
-    const struct ah_search_options search = {.effort = options->effort};
+    const struct ah_search_options search = {.effort = options->effort, .passes = options->passes};
     return ah__plan_make(&choice->plan, options->plan, choice->partition, choice->profile, &options->budget,
                          options->policy, &search);
 }
@@ -93,6 +93,7 @@ static int partition_fits(bool *fits, const struct ah_partition *partition,
         return status == AH_EBUDGET ? AH_OK : status;
     }
     AH_TRY(ah__predictor_init(&predictor, partition, &profile, options->policy));
+    predictor.passes = options->passes;
     int status = ah__plan_any_fits(fits, &predictor, &options->budget);
     ah__predictor_fini(&predictor);
     return status;
@@ -209,6 +210,8 @@ int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_micro_batc
     AH_TRY(try_size(&best, options, 1, NULL));
     for (int64_t size = size_after(1, options->batch); size <= options->batch;
          size = size_after(size, options->batch)) {
+        if (options->batch / size < options->passes)
+            break;
         int status = try_size(&next, options, size, best.profile);
         if (status == AH_EBUDGET)
             break;

@@ -21,6 +21,8 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
         fitted.switches.embedding_on_host = plan->switches.offload_optimizer == plan->switches.layers;
     if (!is_given(given, AH_SWITCH_head_on_host))
         fitted.switches.head_on_host = plan->switches.offload_optimizer > 0;
+    if (!is_given(given, AH_SWITCH_passes))
+        fitted.switches.passes = 1;
     if (!is_given(given, AH_SWITCH_prefetch_distance))
         fitted.switches.prefetch_distance = ah__plan_farthest_refetch(&plan->switches);
     if (!ah__plan_fit(&fitted, predictor, budget))
@@ -62,6 +64,15 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
                         "--plan: staged=%d: found a profile without times of '%s', expected one of this "
                         "version",
                         plan->switches.staged, ah__item_names[AH_ITEM_STATES_IN]);
+    if (plan->switches.passes > 1 && !ah__policy_uses(predictor->policy, AH_SWITCH_passes))
+        return ah__fail(AH_EINPUT, "--plan: passes=%d: found policy %s, expected autohete", plan->switches.passes,
+                        predictor->policy->name);
+    if (plan->switches.passes > 1 && ah__world_size(&plan->switches) > 1)
+        return ah__fail(AH_EINPUT, "--plan: passes=%d: found %d ranks, expected passes=1", plan->switches.passes,
+                        ah__world_size(&plan->switches));
+    if (plan->switches.passes > ah__micro_batches(predictor->partition))
+        return ah__fail(AH_EINPUT, "--plan: passes=%d: found %d, expected at most %d, the micro-batches of a step",
+                        plan->switches.passes, plan->switches.passes, ah__micro_batches(predictor->partition));
     if (plan->switches.unsharded > 0 && ah__world_size(&plan->switches) == 1)
         return ah__fail(AH_EINPUT,
                         "--plan: unsharded=%d: found one rank that computes with what stays there anyway, expected "

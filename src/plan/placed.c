@@ -13,7 +13,7 @@ bool ah__placed_get(struct ah_plan *out, const struct ah_predictor *predictor, i
         return false;
     switches->layers = predictor->partition->layers;
     switches->world_size = ah__predictor_world_size(predictor);
-    switches->chunks = 1;
+    switches->chunks = switches->passes = 1;
     int least = ah__plan_min_buffers(switches, predictor);
     if (switches->world_size > 1) /* nothing stays whole: what gathering needs, and one block ahead */
         switches->buffers = least + GATHERED_AHEAD;

@@ -126,6 +126,9 @@ static void print_buffers(struct ah_buf *buf, const struct ah_switches *switches
         ah__buf_printf(buf, "  %-14s  %d of the %d offloaded blocks are updated on the device\n", "staged",
                        switches->staged, switches->offload_optimizer);
     print_activations(buf, switches);
+    if (switches->passes > 1)
+        ah__buf_printf(buf, "  %-14s  %d rounds over the model, each of a part of the micro-batches\n", "passes",
+                       switches->passes);
     if (switches->share_embedding_head)
         ah__buf_printf(buf, "  %-14s  embedding and head use one device buffer in turn\n", "shared");
     if (switches->offload_params > 0)

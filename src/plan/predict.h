@@ -23,6 +23,7 @@ struct ah_predictor {
                         const struct ah_switches *switches, const struct ah_policy *policy);
     bool no_shadows; /* the search lets every update wait for the norm: for comparison only */
     int effort;      /* of a search: so many times as many simulated items; 0: once */
+    int passes;      /* of a search: this number alone, where the policy knows them; 0: any */
 };
 
 /* AH_ESTALE when the profile was made for another partition, AH_EINPUT for an unknown policy. Closed by fini. */
@@ -35,6 +36,9 @@ bool ah__predictor_stages(const struct ah_predictor *predictor);
 
 /* Of the profile; at least 1. */
 int ah__predictor_world_size(const struct ah_predictor *predictor);
+
+/* Rounds over the model in which a plan runs a step. */
+int ah__plan_rounds(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
 /* What a lane has to do in one iteration of a plan, at full speed. */
 int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane);

@@ -21,8 +21,9 @@
 #include "sched/switches.h"
 
 /* The effort of 1: simulated items for each block of the model, of BLOCKS_LEAST blocks at least; blocks beyond
- * BLOCKS_WHOLE count as one part of DEEP_PARTS, since a simulation of a deep model costs that much more, too. */
-enum { ITEMS_PER_BLOCK = 50000, BLOCKS_LEAST = 20, BLOCKS_WHOLE = 36, DEEP_PARTS = 3 };
+ * BLOCKS_WHOLE count as one part of DEEP_PARTS, since a simulation of a deep model costs that much more, too. Steps of
+ * several rounds have as many times the items. */
+enum { ITEMS_PER_BLOCK = 50000, BLOCKS_LEAST = 20, BLOCKS_WHOLE = 36, DEEP_PARTS = 3, ROUNDS_TIMES = 2 };
 /* Local searches that run at once, and the part of the effort of each: one of so many. */
 enum { PHASES = 3, PLANS_MOST = 8 };
 static const struct phase {
@@ -231,7 +232,8 @@ static int64_t items_of(const struct ah_predictor *predictor)
 {
     int layers = predictor->partition->layers, effort = predictor->effort > 1 ? predictor->effort : 1;
     int blocks = layers > BLOCKS_WHOLE ? BLOCKS_WHOLE + (layers - BLOCKS_WHOLE) / DEEP_PARTS : layers;
-    return (int64_t)effort * ITEMS_PER_BLOCK * (blocks > BLOCKS_LEAST ? blocks : BLOCKS_LEAST);
+    int64_t items = (int64_t)effort * ITEMS_PER_BLOCK * (blocks > BLOCKS_LEAST ? blocks : BLOCKS_LEAST);
+    return predictor->passes > 1 ? ROUNDS_TIMES * items : items;
 }
 
 /* From seeds and the warm start (layers 0: none). */
@@ -306,33 +308,78 @@ int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const st
     return AH_OK;
 }
 
-static int answer(struct ah_plan *best, struct ah_search_report *report, struct ah_trials *trials,
-                  const struct ah_search_options *options)
+/* Plans of the predictor's number of rounds, or of any. AH_EBUDGET: none fits. */
+static int answer(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor,
+                  const struct ah_budget *budget, const struct ah_search_options *options)
 {
-    const struct ah_predictor *predictor = trials->predictor;
+    struct ah_trials trials = {.predictor = predictor, .budget = budget};
     struct ah_least least;
-    find_least(&least, predictor, trials->budget);
-    if (!ah__least_fits(&least, trials->budget)) {
-        report_least(report, &least, trials->budget);
-        return too_small(&least, predictor, trials->budget);
+    find_least(&least, predictor, budget);
+    if (!ah__least_fits(&least, budget)) {
+        report_least(report, &least, budget);
+        return too_small(&least, predictor, budget);
     }
-    if (ah__policy_is_placed(predictor->policy))
-        AH_TRY(ah__placed_search(best, &report->seeds, trials));
-    else
-        AH_TRY(search_all(best, report, trials, &least, options));
-    report->simulated = trials->simulated;
-    report->bounded = trials->bounded;
-    return ah__plan_predict(best, predictor);
+    int status = ah__policy_is_placed(predictor->policy) ? ah__placed_search(best, &report->seeds, &trials)
+                                                         : search_all(best, report, &trials, &least, options);
+    report->simulated += trials.simulated;
+    report->bounded += trials.bounded;
+    ah__trials_fini(&trials);
+    return status == AH_OK ? ah__plan_predict(best, predictor) : status;
+}
+
+/* Adds what a search among plans of one number of rounds found, if any fits. *slower: than the best before. */
+static int answer_rounds(struct ah_plan *best, bool *slower, struct ah_search_report *report,
+                         const struct ah_predictor *predictor, const struct ah_budget *budget,
+                         const struct ah_search_options *options, int passes)
+{
+    struct ah_predictor fixed = *predictor;
+    struct ah_plan plan = {.step_ns = 0};
+    bool fits;
+    fixed.passes = passes;
+    *slower = false;
+    AH_TRY(ah__plan_any_fits(&fits, &fixed, budget));
+    if (!fits)
+        return AH_OK;
+    AH_TRY(answer(&plan, report, &fixed, budget, options));
+    *slower = best->switches.layers && ah__trial_score_ns(&plan) >= ah__trial_score_ns(best);
+    if (!*slower)
+        *best = plan;
+    return AH_OK;
+}
+
+/* One round, then twice as many for as long as that is faster: a round more costs transfers, and its smaller part of
+ * the activations gains nothing once little is recomputed. And as many as a warm start has. */
+static int answer_any_rounds(struct ah_plan *best, struct ah_search_report *report,
+                             const struct ah_predictor *predictor, const struct ah_budget *budget,
+                             const struct ah_search_options *options)
+{
+    int most = ah__plan_most_passes(predictor), warm = 0;
+    bool slower = false;
+    if (options && options->warm_start)
+        warm = ah__rounds(&options->warm_start->switches, most);
+    if (warm > 0)
+        AH_TRY(answer_rounds(best, &slower, report, predictor, budget, options, warm));
+    slower = false;
+    for (int passes = 1; passes > 0 && !slower; passes = passes < most ? (2 * passes < most ? 2 * passes : most) : 0) {
+        if (passes == warm)
+            continue;
+        AH_TRY(answer_rounds(best, &slower, report, predictor, budget, options, passes));
+        slower = slower && passes > warm;
+    }
+    report->exhausted = false; /* not every number of rounds */
+    return AH_OK;
 }
 
 int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                          const struct ah_budget *budget, const struct ah_search_options *options)
 {
-    struct ah_trials trials = {.predictor = predictor, .budget = budget};
     struct ah_plan best = {.step_ns = 0};
     *report = (struct ah_search_report){0};
-    int status = answer(&best, report, &trials, options);
-    ah__trials_fini(&trials);
+    bool several = predictor->passes == 0 && ah__plan_most_passes(predictor) > 1, fits = true;
+    if (several)
+        AH_TRY(ah__plan_any_fits(&fits, predictor, budget));
+    int status = several && fits ? answer_any_rounds(&best, report, predictor, budget, options)
+                                 : answer(&best, report, predictor, budget, options);
     if (status == AH_OK)
         *out = best;
     return status;
@@ -351,7 +398,8 @@ static int compare_resident(struct ah_plan *plan, const struct ah_predictor *pre
         .switches = {.layers = plan->switches.layers,
                      .world_size = ah__predictor_world_size(predictor),
                      .chunks = 1,
-                     .prefetch_distance = 1},
+                     .prefetch_distance = 1,
+                     .passes = 1},
         .workspace_bytes = plan->workspace_bytes,
     };
     if (!ah__offloads(&plan->switches) || ah__policy_is_placed(predictor->policy) ||
@@ -368,6 +416,7 @@ int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, co
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     struct ah_plan plan;
     predictor.effort = options ? options->effort : 0;
+    predictor.passes = options ? options->passes : 0;
     int status = ah__plan_search_with(&plan, &report, &predictor, budget, options);
     if (status == AH_OK)
         status = compare_resident(&plan, &predictor, budget);

@@ -17,6 +17,7 @@ static struct ah_plan placed(int places, const struct ah_predictor *predictor)
                                          .world_size = ah__predictor_world_size(predictor),
                                          .chunks = 1,
                                          .prefetch_distance = 1,
+                                         .passes = ah__plan_passes(predictor),
                                          .embedding_on_host = places & 1,
                                          .head_on_host = places >> 1 & 1,
                                          .share_embedding_head = places >> 2 & 1},
@@ -45,7 +46,8 @@ void ah__least_note(struct ah_least *least, const struct ah_plan *plan, const st
         least->device = *plan;
 }
 
-/* Recomputation and activations of one placement: none, or all there can be. */
+/* Recomputation and activations of one placement: none, or all there can be; as many rounds as there can be, too, where
+ * their number is open. */
 static void note_placement(struct ah_least *least, struct ah_plan plan, const struct ah_predictor *predictor,
                            const struct ah_budget *budget)
 {
@@ -54,9 +56,11 @@ static void note_placement(struct ah_least *least, struct ah_plan plan, const st
     if (!possible(switches, predictor))
         return;
     switches->buffers = ah__plan_min_buffers(switches, predictor);
-    for (int i = 0; i < 6; i++) {
+    const int passes[] = {switches->passes, ah__plan_most_passes(predictor)};
+    for (int i = 0; i < (passes[1] > passes[0] ? 12 : 6); i++) {
+        switches->passes = passes[i / 6];
         switches->offload_activations = i % 2 ? leaving : 0;
-        ah__space_set_level(switches, i / 2 == 0 ? 0 : i / 2 == 1 ? switches->layers : levels, predictor);
+        ah__space_set_level(switches, i % 6 < 2 ? 0 : i % 6 < 4 ? switches->layers : levels, predictor);
         ah__plan_measure(&plan, predictor);
         ah__least_note(least, &plan, budget);
     }

@@ -65,7 +65,7 @@ static void measure_work(struct ah_sizes *sizes, const struct ah_partition *part
     const struct ah_code *code = partition->code, *head = &code[AH_CLASS_HEAD];
     sizes->head_work = round_up(work_of(head, 1U << AH_PROGRAM_FORWARD | 1U << AH_PROGRAM_BACKWARD));
     sizes->head_saved = round_up(head->saved_bytes);
-    int64_t work = sizes->head_work + sizes->micro_batches * sizes->head_saved;
+    int64_t work = sizes->head_work + sizes->at_once * sizes->head_saved;
     work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_FORWARD_DROP));
     if (partition->step.logits)
         work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_INFER));
@@ -87,6 +87,21 @@ static int64_t sum_bytes(const struct ah_partition *partition, int group, const 
     int64_t bytes = partition->groups[group].trained * (int64_t)sizeof(float);
     int64_t parts = parts_bytes(partition, partition->groups[group].trained, switches);
     return ah__world_size(switches) > 1 ? max_bytes(bytes, parts) : bytes;
+}
+
+/* Of a block's gradient; and how much crosses to the embedding at once: where its gradient lies in a place that others
+ * use, it comes last. */
+static void measure_sums(struct ah_sizes *sizes, const struct ah_partition *partition,
+                         const struct ah_switches *switches)
+{
+    bool rounds = ah__rounds(switches, sizes->micro_batches) > 1;
+    bool late = partition->shared_group == 0 || ah__share_gradients(switches, partition->step.clips);
+    sizes->embedded = late ? sizes->micro_batches : sizes->at_once;
+    if (partition->step.infers)
+        return;
+    sizes->sum = round_up(partition->groups[1].trained * (int64_t)sizeof(float));
+    sizes->sum_places = sizes->sum == 0 ? 0 : rounds ? AH_SUM_PLACES : partition->compute != AH_F32 ? 1 : 0;
+    sizes->host_sums = rounds ? switches->layers * sizes->sum : 0;
 }
 
 static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *partition,
@@ -129,8 +144,7 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
         sizes->ends = max_bytes(sizes->buffer[AH_CLASS_EMBEDDING], sizes->buffer[AH_CLASS_HEAD]);
     if (partition->step.infers)
         sizes->embedding_grad = sizes->head_grad = 0;
-    if (partition->compute != AH_F32 && !partition->step.infers)
-        sizes->accumulator = round_up(partition->groups[1].trained * (int64_t)sizeof(float));
+    measure_sums(sizes, partition, switches);
     if (ah__is_widened(&partition->groups[1]))
         sizes->widened = round_up(partition->groups[1].placed * element_bytes);
     if (partition->frozen)
@@ -148,13 +162,13 @@ static void measure_saved(struct ah_sizes *sizes, const struct ah_code *block, c
     sizes->saved = round_up(block->saved_bytes);
     sizes->kept = round_up(block->kept_bytes);
     sizes->saved_sets = keeping > 0 ? keeping : selective == 0 && switches->checkpoint > 0 ? 1 : 0;
-    sizes->saved_all = sizes->saved_sets * sizes->saved * (keeping > 0 ? sizes->micro_batches : 1);
-    sizes->kept_all = selective * sizes->kept * sizes->micro_batches;
+    sizes->saved_all = sizes->saved_sets * sizes->saved * (keeping > 0 ? sizes->at_once : 1);
+    sizes->kept_all = selective * sizes->kept * sizes->at_once;
     if (sizes->saved_sets == 0 && switches->selective > 0)
         sizes->cheap = round_up(block->saved_bytes - block->kept_bytes);
-    sizes->activations[AH_KEEPS_INPUT] = sizes->micro_batches * sizes->input;
-    sizes->activations[AH_KEEPS_PRODUCTS] = sizes->micro_batches * (sizes->input + sizes->kept);
-    sizes->activations[AH_KEEPS_ALL] = sizes->micro_batches * (sizes->input + sizes->saved);
+    sizes->activations[AH_KEEPS_INPUT] = sizes->at_once * sizes->input;
+    sizes->activations[AH_KEEPS_PRODUCTS] = sizes->at_once * (sizes->input + sizes->kept);
+    sizes->activations[AH_KEEPS_ALL] = sizes->at_once * (sizes->input + sizes->saved);
     if (ah__passing_blocks(switches) > 0)
         sizes->activation_stage = sizes->activations[ah__keeping_at(switches, switches->layers)];
 }
@@ -163,7 +177,11 @@ void ah__sizes(struct ah_sizes *sizes, const struct ah_partition *partition, con
                int64_t workspace_bytes)
 {
     const struct ah_code *code = partition->code;
-    *sizes = (struct ah_sizes){.micro_batches = ah__micro_batches(partition)};
+    int micro_batches = ah__micro_batches(partition);
+    *sizes = (struct ah_sizes){
+        .micro_batches = micro_batches,
+        .at_once = ah__round_most(micro_batches, ah__rounds(switches, micro_batches)),
+    };
     measure_groups(sizes, partition, switches);
     sizes->input = round_up(max_bytes(code[AH_CLASS_BLOCK].input_bytes, code[AH_CLASS_HEAD].input_bytes));
     measure_saved(sizes, &code[AH_CLASS_BLOCK], switches);
@@ -217,9 +235,9 @@ static int64_t outside_bytes(const struct ah_sizes *sizes)
 {
     int64_t bytes = sizes->embedding_grad + sizes->head_grad + sizes->ends;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
-    return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
-           sizes->stages + AH_ACTIVATION_BUFFERS * sizes->activation_stage + sizes->accumulator + sizes->widened +
-           2 * sizes->tokens + 2 * sizes->results;
+    return bytes + sizes->embedded * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
+           sizes->stages + AH_ACTIVATION_BUFFERS * sizes->activation_stage + sizes->sum_places * sizes->sum +
+           sizes->widened + 2 * sizes->tokens + 2 * sizes->results;
 }
 
 /* Activations that wait for backward on the host. */
@@ -235,7 +253,7 @@ static int64_t host_activation_bytes(const struct ah_sizes *sizes, const struct 
 /* Host bytes that belong to no block. */
 static int64_t host_outside_bytes(const struct ah_sizes *sizes)
 {
-    int64_t bytes = 2 * sizes->tokens + 2 * sizes->results + sizes->staging;
+    int64_t bytes = 2 * sizes->tokens + 2 * sizes->results + sizes->staging + sizes->host_sums;
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++)
         if (class != AH_CLASS_BLOCK && sizes->on_host[class])
             bytes += sizes->states[class] + sizes->host_grad[class] + sizes->frozen[class];
@@ -281,7 +299,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     *device = (switches->buffers + switches->unsharded) * sizes.buffer[AH_CLASS_BLOCK] +
               parts * sizes.host_grad[AH_CLASS_BLOCK] + frozen * sizes.frozen[AH_CLASS_BLOCK] +
               switches->layers * sizes.block_grad + sizes.device_states[AH_CLASS_BLOCK] * on_device +
-              ah__inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
+              ah__inputs_count(switches) * sizes.at_once * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
     *host = sizes.states[AH_CLASS_BLOCK] * ah__host_sets(switches) +
             (sizes.host_grad[AH_CLASS_BLOCK] + sizes.frozen[AH_CLASS_BLOCK]) * switches->offload_optimizer +

@@ -18,7 +18,7 @@ int64_t ah__layout_whole_bytes(const struct ah_partition *partition, const struc
 /* What one more shadow states adds to the host's total. */
 int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
 
-/* What a block that keeps so much has of a step: its input and that, of all micro-batches. */
+/* What a block that keeps so much has of a step of one round: its input and that, of all micro-batches. */
 int64_t ah__layout_activation_bytes(const struct ah_partition *partition, enum ah_keeping keeping);
 
 /* What a layout comes to on both sides, without placing anything. */
@@ -47,15 +47,19 @@ struct ah_sizes {
     int64_t stage_state, stage_moment, stage_rest; /* p; m or v; the rest: of a chunk that streams */
     int64_t stages;                                /* all of them */
     int64_t widened;                   /* parameters of a block as programs read them, where they are kept in codes */
-    int64_t accumulator;               /* F32 sums of a block's gradient, where that is another dtype */
+    int64_t sum;                       /* F32 sum of a block's gradient */
+    int sum_places;                    /* 0: it is made where the gradient stays, of which it has the dtype */
+    int64_t host_sums;                 /* of all blocks, between rounds; 0: there is one round */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it. 0 and that of both where
                                         * they share a place */
     int64_t ends;                      /* parameters of embedding and head in the place that they share */
     /* of one micro-batch */
     int64_t input, saved, kept, embedding_saved, boundary, head_saved;
-    int micro_batches;
-    int64_t saved_all, kept_all;           /* of all blocks that have places of their own, and of all micro-batches */
-    int64_t activations[AH_KEEPING_COUNT]; /* of a block that keeps so much, with its input; of all micro-batches */
+    int micro_batches, at_once;            /* of a step; of a round */
+    int embedded;                          /* whose gradients wait for the embedding's backward */
+    int64_t saved_all, kept_all;           /* of all blocks that have places of their own, and of a round's
+                                            * micro-batches */
+    int64_t activations[AH_KEEPING_COUNT]; /* of a block that keeps so much, with its input; the same */
     int64_t activation_stage;              /* for the activations of any block that passes; 0: none does */
     int64_t cheap; /* where no activation set has room for what selective recomputation makes again */
     int64_t cache; /* of one block */

@@ -83,6 +83,7 @@ const int ah__row_count = AH_LENGTH(ah__rows);
 
 void ah__space_settle(struct ah_switches *switches, const struct ah_predictor *predictor)
 {
+    switches->passes = ah__plan_passes(predictor);
     for (int i = 0; i < ah__row_count; i++) {
         const struct ah_row *row = &ah__rows[i];
         int value = ah__switch_get(switches, row->at), most = row->most(switches, predictor);

@@ -29,7 +29,7 @@ enum { AH_AS_FAR_AS_IT_GOES = 1 << 28 };
 extern const struct ah_row ah__rows[];
 extern const int ah__row_count;
 
-/* Brings each switch within its row's limits. */
+/* Brings each switch within its row's limits; passes, which have no row, are those of the search. */
 void ah__space_settle(struct ah_switches *switches, const struct ah_predictor *predictor);
 
 /* What follows from the other switches. */

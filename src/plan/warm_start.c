@@ -15,6 +15,7 @@ static bool is_possible(const struct ah_switches *s, const struct ah_predictor *
             return false;
     return ah__world_size(s) == ah__predictor_world_size(predictor) &&
            s->buffers >= ah__plan_min_buffers(s, predictor) &&
+           ah__rounds(s, ah__micro_batches(predictor->partition)) == ah__plan_passes(predictor) &&
            s->offload_activations <= ah__plan_most_leaving(predictor) &&
            s->unsharded <= ah__plan_most_unsharded(s, predictor);
 }

@@ -92,7 +92,8 @@ static int add_head(cJSON *tree, const struct ah_profile *profile)
 /* Not measured: an eviction takes as long as an OFFLOAD, and activations go at the rate of parameters. */
 static bool follows(int item)
 {
-    return item == AH_ITEM_EVICT || item == AH_ITEM_ACTIVATIONS_OUT || item == AH_ITEM_ACTIVATIONS_IN;
+    return item == AH_ITEM_EVICT || item == AH_ITEM_ACTIVATIONS_OUT || item == AH_ITEM_ACTIVATIONS_IN ||
+           item == AH_ITEM_SUMS_OUT || item == AH_ITEM_SUMS_IN;
 }
 
 /* Blocks of the other kind, where there are any: a row of four times. */

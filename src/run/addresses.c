@@ -107,14 +107,15 @@ static void place_whole(struct ah_addresses *at, const struct ah_run *run, int p
 }
 
 /* A block that recomputes does so when those above it are done with their activations, one micro-batch after the
- * other. */
-static void place_saved(struct ah_addresses *at, const struct ah_run *run, int partition)
+ * other. What the embedding saves is that of micro-batches from `first` on. */
+static void place_saved(struct ah_addresses *at, const struct ah_run *run, int partition, int64_t first)
 {
     const struct ah_layout *layout = run->layout;
     const struct ah_switches *switches = &run->plan.switches;
     int64_t offset = layout->groups[partition].saved_offset;
     if (partition == 0) {
-        place_whole(at, run, partition, layout->embedding_saved_offset, layout->embedding_saved_step);
+        place_whole(at, run, partition, layout->embedding_saved_offset + first * layout->embedding_saved_step,
+                    layout->embedding_saved_step);
     } else if (partition > switches->layers) {
         place_whole(at, run, partition, layout->head_saved_offset, layout->head_saved_step);
     } else if (ah__keeping(switches, partition) == AH_KEEPS_ALL) {
@@ -181,8 +182,10 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     at->frozen = frozen_of(run, g, at->shard);
     at->grad = gradient(run, g, item->grad_buffer);
     at->reduced = reduced_of(run, g);
-    bool apart = ah__is_block(&run->plan.switches, g) && run->layout->accumulator_offset >= 0;
-    at->sum = apart ? run->device + run->layout->accumulator_offset : at->grad;
+    bool apart = ah__is_block(&run->plan.switches, g) && run->layout->sums_offset >= 0;
+    int sum = item->sum > 0 ? item->sum : 0;
+    at->sum = apart ? run->device + run->layout->sums_offset + sum * run->layout->sum_bytes : at->grad;
+    at->host_sum = run->host + run->layout->host_sums_offset + (g - 1) * run->layout->sum_bytes;
     if (shared >= 0) {
         at->shared_param = params(run, shared, -1);
         at->shared_sum = gradient(run, shared, -1);
@@ -210,13 +213,14 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
 {
     const struct ah_layout *layout = run->layout;
     int i = item->partition;
+    int64_t first = layout->embeds_late ? item->first_micro_batch : 0;
     *at = (struct ah_addresses){
         .input = i > 0 ? input_of(run, i) : NULL,
         .output = i <= run->plan.switches.layers ? input_of(run, i + 1) : NULL,
         .work = run->device + layout->work_offset,
         .workspace = run->device + layout->workspace_offset,
         .widened = run->device + layout->widened_offset,
-        .boundary = run->device + layout->boundary_offset,
+        .boundary = run->device + layout->boundary_offset + first * layout->boundary_step,
         .cache = i > 0 ? run->device + layout->cache_offset + (i - 1) * layout->cache_bytes : NULL,
         .tokens = of_iteration(run->device, layout->tokens_offset, layout->tokens_bytes, item->iteration),
         .results = of_iteration(run->device, layout->results_offset, layout->results_bytes, item->iteration),
@@ -227,7 +231,7 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
         .output_step = layout->input_step,
         .boundary_step = layout->boundary_step,
     };
-    place_saved(at, run, i);
+    place_saved(at, run, i, first);
     place_waiting(at, run, i);
     place_group(at, run, item);
 }

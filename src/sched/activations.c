@@ -19,7 +19,7 @@ bool ah__stage_left(const struct ah_sched *sched, struct ah_next *next)
     if (!group || group->passing < AH_ACTIVATION_BUFFERS || sched->forward_only)
         return true;
     const struct group *before = below_in_stage(sched, group);
-    if (!before->activations_out.submitted || before->activations_out.iteration != next->item.iteration)
+    if (!before->activations_out.submitted || before->activations_out.round != next->item.round)
         return false;
     wait_for(sched, next, &before->activations_out);
     return true;
@@ -30,7 +30,7 @@ bool ah__activations_here(const struct ah_sched *sched, struct ah_next *next)
     const struct group *group = &sched->groups[next->item.partition];
     if (!group->leaves)
         return true;
-    if (!group->activations_in.submitted || group->activations_in.iteration != next->item.iteration)
+    if (!group->activations_in.submitted || group->activations_in.round != next->item.round)
         return false;
     wait_for(sched, next, &group->activations_in);
     return true;
@@ -42,14 +42,16 @@ const struct group *ah__activations_leaving(const struct ah_sched *sched)
     if (list->count == 0 || sched->forward_only)
         return NULL;
     const struct group *group = &sched->groups[ah__step_next(list)->partition];
-    return group->forward.submitted && group->forward.iteration == list->iteration ? group : NULL;
+    return group->forward.submitted && group->forward.round == list->round ? group : NULL;
 }
 
 static void activations_init(const struct ah_sched *sched, struct ah_next *next, enum ah_item_kind kind,
                              const struct step_list *list)
 {
     int block = ah__step_next(list)->partition;
-    next_init(next, kind, ah__item_lanes[kind], block, list->iteration);
+    next_init(sched, next, kind, ah__item_lanes[kind], block, list->round);
+    if (sched->rounds > 1)
+        next->item.micro_batches = ah__round_most(sched->config.micro_batches, sched->rounds);
     next->item.recompute = sched->groups[block].keeping == AH_KEEPS_INPUT;
     next->item.selective = sched->groups[block].keeping == AH_KEEPS_PRODUCTS;
 }
@@ -64,12 +66,12 @@ void ah__activations_out(const struct ah_sched *sched, struct ah_next *next)
 bool ah__activations_in_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->in;
-    bool backward = sched->lowest_backward < sched->partitions && sched->compute.iteration == list->iteration;
+    bool backward = sched->lowest_backward < sched->partitions && sched->compute.round == list->round;
     if (list->count == 0 || sched->forward_only || !backward)
         return false;
     int above = sched->groups[ah__step_next(list)->partition].passing + AH_ACTIVATION_BUFFERS;
     const struct item_event *reader = &sched->groups[ah__passing_block(&sched->config.switches, above)].backward;
-    if (reader->iteration != list->iteration || !ah__sched_completed(sched, reader))
+    if (reader->round != list->round || !ah__sched_completed(sched, reader))
         return false;
     activations_init(sched, next, AH_ITEM_ACTIVATIONS_IN, list);
     return true;

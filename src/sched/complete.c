@@ -3,9 +3,8 @@
 
 static void iteration_items_done(struct ah_sched *sched, int64_t iteration, int count)
 {
-    int need = ah__sched_items(sched);
     sched->items_done[ah__sched_ring(iteration)] += count;
-    while (sched->items_done[ah__sched_ring(sched->iterations_complete)] == need) {
+    while (sched->items_done[ah__sched_ring(sched->iterations_complete)] == sched->items) {
         sched->items_done[ah__sched_ring(sched->iterations_complete)] = 0;
         sched->iterations_complete++;
     }
@@ -81,14 +80,14 @@ void ah__sched_clipped(struct ah_sched *sched, int64_t iteration)
 }
 
 /* The list of fetches stands at a group's prefetch again, unless it has not come there yet. */
-static void fetch_list_back(struct step_list *list, int index, int64_t iteration)
+static void fetch_list_back(struct step_list *list, int index, int64_t round)
 {
     int at = 0;
     while (list->steps[at].partition != index)
         at++;
-    if (list->iteration < iteration || (list->iteration == iteration && list->at <= at))
+    if (list->round < round || (list->round == round && list->at <= at))
         return;
-    list->iteration = iteration;
+    list->round = round;
     list->at = at;
 }
 
@@ -97,17 +96,17 @@ static void fetch_list_back(struct step_list *list, int index, int64_t iteration
 static void fetch_again(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
-    int64_t iteration = group->ready_for + 1;
-    bool whole = group->fetch.submitted && group->fetch.iteration == iteration;
+    int64_t iteration = group->ready_for + 1, round = ah__first_round(sched, iteration);
+    bool whole = group->fetch.submitted && group->fetch.round == round;
     int chunks = whole ? sched->config.switches.chunks : group->fetched;
     if (chunks == 0)
         return;
     iteration_items_done(sched, iteration, -chunks);
     group->fetched = 0;
     group->fetch = (struct item_event){0};
-    if (ah__holds_buffer(group, iteration) && !group->casts)
+    if (ah__holds_buffer(group, round) && !group->casts)
         ah__group_set_add(&sched->filling, index);
-    fetch_list_back(&sched->fetch, index, iteration);
+    fetch_list_back(&sched->fetch, index, round);
 }
 
 /* The update runs again from the old states: all of its chunks, with the right factor. */

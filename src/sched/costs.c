@@ -29,7 +29,8 @@ int64_t ah__costs_gather_ns(const struct ah_costs *costs, enum ah_class class, b
     return costs->ns[stays && costs->gathers_part[class] ? AH_ITEM_REDUCE : AH_ITEM_GATHER][class];
 }
 
-int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item)
+/* Of all micro-batches of a step. */
+static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     enum ah_class class = ah__class_of(item->partition, costs->layers);
     bool runs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
@@ -41,11 +42,21 @@ int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *it
         ns = ah__costs_gather_ns(costs, class, true);
     if (item->kind == AH_ITEM_ACTIVATIONS_OUT || item->kind == AH_ITEM_ACTIVATIONS_IN)
         ns = (item->kind == AH_ITEM_ACTIVATIONS_OUT ? costs->out_ns : costs->in_ns)[keeping(item)];
+    if (item->kind == AH_ITEM_SUMS_OUT || item->kind == AH_ITEM_SUMS_IN)
+        ns = item->kind == AH_ITEM_SUMS_OUT ? costs->sums_out_ns : costs->sums_in_ns;
     if (item->chunks > 1)
         ns = (ns + item->chunks - 1) / item->chunks;
     if (item->kind != AH_ITEM_BACKWARD)
         return ns;
     return ns + (item->recompute ? costs->recompute_ns[class] : item->selective ? costs->selective_ns[class] : 0);
+}
+
+int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    int64_t ns = step_item_ns(costs, item);
+    if (item->micro_batches == 0)
+        return ns;
+    return (ns * item->micro_batches + costs->micro_batches - 1) / costs->micro_batches;
 }
 
 int ah__costs_bind(struct ah_work *work, const struct ah_item *item, void *context)

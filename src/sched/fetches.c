@@ -4,14 +4,23 @@
  * it by fetches of what speculative updates have made: those hold theirs until the norm is known. */
 enum { LEFT_TO_BACKWARD = 2 };
 
-/* The head's parameters may come to the place that the embedding's have had until its forward. */
+/* The head's parameters may come to the place that the embedding's have had until its forward; the embedding's, in
+ * later rounds of an iteration, when the head's have served. */
 static bool place_left(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct item_event *forward = &sched->groups[0].forward;
-    if (!sched->config.switches.share_embedding_head || next->item.partition != sched->partitions - 1)
+    const struct group *head = &sched->groups[sched->partitions - 1];
+    const struct item_event *served = sched->forward_only ? &head->forward : &head->backward;
+    if (!sched->config.switches.share_embedding_head || sched->groups[next->item.partition].pooled)
         return true;
-    wait_for(sched, next, forward);
-    return forward->submitted && forward->iteration == next->item.iteration;
+    if (next->item.partition > 0) {
+        wait_for(sched, next, forward);
+        return forward->submitted && forward->round == next->item.round;
+    }
+    if (ah__begins_iteration(sched, next->item.round))
+        return true;
+    wait_for(sched, next, served);
+    return served->submitted && served->round == next->item.round - 1;
 }
 
 /* What the blocks optimized on the device still need at once in the backward that claims gradients now: those that wait
@@ -28,17 +37,16 @@ static int device_buffers_left(const struct ah_sched *sched)
 /* Buffers that claims which come before this fetch in order of need may yet ask for at once. */
 static int buffers_kept(const struct ah_sched *sched, const struct step *step)
 {
-    int64_t iteration = sched->fetch.iteration;
+    int64_t round = sched->fetch.round;
     if (step->kind == AH_ITEM_REFETCH) {
-        bool gradients_left = sched->gradient_iteration < iteration || sched->lowest_gradient > step->partition + 1;
+        bool gradients_left = sched->gradient_round < round || sched->lowest_gradient > step->partition + 1;
         int casts = sched->config.switches.world_size > 1 ? ah__sched_device_buffers(&sched->config, true) : 0;
         return !gradients_left ? 0 : casts > 1 ? casts : 1;
     }
-    bool last_backward_left =
-        !sched->forward_only && sched->gradient_iteration < iteration && sched->lowest_gradient > 1;
+    bool last_backward_left = !sched->forward_only && sched->gradient_round < round && sched->lowest_gradient > 1;
     if (last_backward_left)
         return device_buffers_left(sched);
-    bool casts_left = sched->compute.iteration < iteration ||
+    bool casts_left = sched->compute.round < round ||
                       ah__step_next(&sched->compute)->partition < ah__first_on_host(&sched->config.switches);
     return casts_left ? ah__sched_device_buffers(&sched->config, false) : 0;
 }
@@ -47,11 +55,11 @@ static int buffers_kept(const struct ah_sched *sched, const struct step *step)
  * What a speculative update has made is fetched as if it counted; if it does not, it is fetched again. */
 static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, const struct group *group)
 {
-    int64_t iteration = next->item.iteration;
+    int64_t iteration = next->item.iteration, round = next->item.round;
     next->item.chunk = group->fetched;
     next->item.chunks = sched->config.switches.chunks;
-    if (group->pooled && group->param_buffer >= 0 && group->fetched == 0 && !ah__holds_buffer(group, iteration))
-        return false; /* an iteration early: its buffer is still in use */
+    if (group->pooled && group->param_buffer >= 0 && group->fetched == 0 && !ah__holds_buffer(group, round))
+        return false; /* a round early: its buffer is still in use */
     if (group->ready_for == iteration)
         return true;
     return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_chunks &&
@@ -61,19 +69,19 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, con
 static bool refetch_due(const struct ah_sched *sched, int partition)
 {
     const struct group *group = &sched->groups[partition];
-    return group->forward.submitted && group->forward.iteration == sched->fetch.iteration &&
-           sched->fetch.iteration == sched->compute.iteration &&
+    return group->forward.submitted && group->forward.round == sched->fetch.round &&
+           sched->fetch.round == sched->compute.round &&
            (!ah__sched_evicts(sched) ||
-            (ah__sched_completed(sched, &group->evict) && group->evict.iteration == sched->fetch.iteration)) &&
+            (ah__sched_completed(sched, &group->evict) && group->evict.round == sched->fetch.round)) &&
            sched->lowest_backward - partition <= sched->config.switches.prefetch_distance;
 }
 
 /* One fetch, if its data are there and its policy lets it go; `kept`: buffers that must stay free beside its own. */
-static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step, int64_t iteration,
+static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step, int64_t round,
                         int kept)
 {
     const struct group *group = &sched->groups[step->partition];
-    next_init(next, step->kind, AH_LANE_H2D, step->partition, iteration);
+    next_init(sched, next, step->kind, AH_LANE_H2D, step->partition, round);
     if (!place_left(sched, next))
         return false;
     if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, next, group) : !refetch_due(sched, step->partition))
@@ -83,7 +91,7 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
     next->item.set = group->shadow >= 0 && !group->void_chunks ? group->shadow : group->set;
     if (!group->pooled || group->casts)
         return true;
-    if (next->item.chunk > 0 || ah__holds_buffer(group, iteration)) {
+    if (next->item.chunk > 0 || ah__holds_buffer(group, round)) {
         next->item.param_buffer = group->param_buffer;
         return true;
     }
@@ -95,34 +103,34 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
     return next->waits == others || !sched->config.policy->waits_off_lane;
 }
 
-/* What the rest of the backward before `iteration` needs at once beside the parameters it holds: a gradient; and its
+/* What the rest of the backward before `round` needs at once beside the parameters it holds: a gradient; and its
  * parameters where they must be fetched or cast again. */
-static int backward_needs(const struct ah_sched *sched, int64_t iteration)
+static int backward_needs(const struct ah_sched *sched, int64_t round)
 {
     const struct ah_sched_config *config = &sched->config;
-    int lowest = sched->gradient_iteration < iteration ? sched->lowest_gradient : 1;
+    int lowest = sched->gradient_round < round ? sched->lowest_gradient : 1;
     if (lowest <= 1)
         return 0;
     int device = ah__sched_device_buffers(config, true); /* those that wait for the norm included */
-    int again = config->switches.offload_params && sched->fetch.iteration < iteration ? 2 : 1;
+    int again = config->switches.offload_params && sched->fetch.round < round ? 2 : 1;
     return device > again ? device : again;
 }
 
-/* A block's parameters for an iteration have a buffer, or have had one. */
-static bool param_claimed(const struct group *group, int64_t iteration)
+/* A block's parameters for a round have a buffer, or have had one. */
+static bool param_claimed(const struct group *group, int64_t round)
 {
-    return ah__holds_buffer(group, iteration) || (group->fetch.submitted && group->fetch.iteration == iteration);
+    return ah__holds_buffer(group, round) || (group->fetch.submitted && group->fetch.round == round);
 }
 
 /* Whether `*kept` buffers are enough for the blocks that are needed before `partition` and have none yet: each that
  * stays until backward one, those that pass one between them. Goes on from `*from`, with `*passing`, where it ended
  * last. */
-static bool enough_for_earlier(const struct ah_sched *sched, int *from, int partition, int64_t iteration, int *kept,
+static bool enough_for_earlier(const struct ah_sched *sched, int *from, int partition, int64_t round, int *kept,
                                int *passing)
 {
     for (; *from < partition && *kept >= *passing; ++*from) {
         const struct group *group = &sched->groups[*from];
-        if (group->casts || param_claimed(group, iteration))
+        if (group->casts || param_claimed(group, round))
             continue;
         *kept -= !group->refetches;
         *passing |= group->refetches;
@@ -131,35 +139,34 @@ static bool enough_for_earlier(const struct ah_sched *sched, int *from, int part
 }
 
 /* The next chunk of a block that has a buffer already, which then is filled sooner. */
-static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int64_t iteration)
+static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int64_t round)
 {
     for (int i = 0; i < sched->filling.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->filling.groups[i], AH_PHASE_FORWARD};
-        if (ah__holds_buffer(&sched->groups[step.partition], iteration) &&
-            fetch_ready(sched, next, &step, iteration, 0))
+        if (ah__holds_buffer(&sched->groups[step.partition], round) && fetch_ready(sched, next, &step, round, 0))
             return true;
     }
     return false;
 }
 
-/* The prefetch next in order cannot go: another of that iteration whose parameters are up to date, first one whose
- * buffer is being filled. It may take a buffer if what is left, once all that this iteration's backward holds has come
+/* The prefetch next in order cannot go: another of that round whose parameters are up to date, first one whose
+ * buffer is being filled. It may take a buffer if what is left, once all that this round's backward holds has come
  * back, is enough for those needed earlier. */
 static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;
-    int64_t iteration = list->iteration + (list->at >= list->forward_count ? 1 : 0);
-    if (sched->forward_only || sched->updated.count == 0 || barred(sched, iteration))
+    int64_t round = list->round + (list->at >= list->forward_count ? 1 : 0);
+    if (sched->forward_only || sched->updated.count == 0 || barred(sched, round))
         return false;
-    if (filling_next(sched, next, iteration))
+    if (filling_next(sched, next, round))
         return true;
-    int held = sched->param_buffers[ah__sched_ring(iteration)], kept = sched->config.switches.buffers - held - 1;
+    int held = sched->param_buffers[ah__sched_ring(round)], kept = sched->config.switches.buffers - held - 1;
     int backward = 0, passing = 0, from = ah__first_on_host(&sched->config.switches);
     if (list->at < list->forward_count && from < ah__step_next(list)->partition)
         from = ah__step_next(list)->partition; /* all before have been fetched */
-    if (sched->compute.iteration < iteration)
-        backward = sched->param_buffers[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
-    if (!ah__sched_params_final(sched, iteration))
+    if (sched->compute.round < round)
+        backward = sched->param_buffers[ah__sched_ring(round - 1)] + backward_needs(sched, round);
+    if (!ah__sched_params_final(sched, round))
         backward += LEFT_TO_BACKWARD;
     bool fits = sched->free_buffers > 0 && held < sched->config.switches.out_of_order && kept >= backward &&
                 (!sched->config.policy->waits_off_lane || buffer_is_left(sched));
@@ -168,15 +175,15 @@ static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
         const struct group *group = &sched->groups[step.partition];
         bool takes_buffer = group->pooled && !group->casts;
-        if (takes_buffer && ah__holds_buffer(group, iteration))
+        if (takes_buffer && ah__holds_buffer(group, round))
             continue; /* it is being filled */
-        fits = fits && (!takes_buffer || enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing));
+        fits = fits && (!takes_buffer || enough_for_earlier(sched, &from, step.partition, round, &kept, &passing));
         if (takes_buffer && !fits) {
             if (sched->config.switches.world_size == 1 && i < sched->updated.count - 2)
                 i = sched->updated.count - 2; /* of all that follow only the head could go */
             continue;
         }
-        if (fetch_ready(sched, next, &step, iteration, 0))
+        if (fetch_ready(sched, next, &step, round, 0))
             return true;
     }
     return false;
@@ -189,7 +196,7 @@ bool ah__fetch_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     const struct step *step = ah__step_next(list);
     bool overtakes = sched->config.policy->overtakes && sched->config.switches.out_of_order;
-    if (!barred(sched, list->iteration) && fetch_ready(sched, next, step, list->iteration, buffers_kept(sched, step)))
+    if (!barred(sched, list->round) && fetch_ready(sched, next, step, list->round, buffers_kept(sched, step)))
         return true;
     return overtakes && out_of_order_next(sched, next);
 }

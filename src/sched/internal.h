@@ -15,11 +15,11 @@ enum { QUEUE_DEPTH = 2, HOST_DEPTH = 1, COMM_DEPTH = 1 };
 /* Iterations with items in flight at once: updates of k, compute of k+1, input of k+2. */
 enum { ITERATION_RING = 4 };
 
-/* One item of the current iteration of a group: when it will have completed. */
+/* One item of the current round of a group: when it will have completed. */
 struct item_event {
     struct ah_event event;
     bool submitted;
-    int64_t iteration;
+    int64_t round;
     int64_t arrival; /* order of submission, for first-in-first-out */
 };
 
@@ -39,12 +39,12 @@ struct group {
     int offloaded, updating, updated; /* chunks of iteration ready_for: offloads and updates submitted, updates done */
     int set;                          /* of host states: the one in use */
     int shadow;                       /* the one that speculative updates of iteration ready_for write; -1: none */
-    int void_chunks;         /* that are still being written there and do not count: the iteration was clipped */
-    int64_t param_iteration; /* the iteration param_buffer was claimed for */
-    int64_t ready_for;       /* the iteration the host parameters are up to date for */
+    int void_chunks;     /* that are still being written there and do not count: the iteration was clipped */
+    int64_t param_round; /* the round param_buffer was claimed for */
+    int64_t ready_for;   /* the iteration the host parameters are up to date for */
     struct item_event fetch, refetch, forward, backward, reduce,
         update; /* fetch: its last chunk; update: on the device */
-    struct item_event evict, activations_out, activations_in;
+    struct item_event evict, activations_out, activations_in, sums_out, sums_in;
     struct item_event cast[2], gather[2];            /* for forward, for backward */
     struct item_event offload[AH_SCHED_MOST_CHUNKS]; /* last: pickers look at what is above, group after group */
 };
@@ -66,12 +66,18 @@ struct step {
     enum ah_phase phase;
 };
 
-/* The steps of a lane in an iteration, in the only order there is, and which is next. */
+/* The steps of a lane in a round, in the only order there is, and which is next. */
 struct step_list {
     struct step *steps;
     int count, forward_count; /* evaluation takes only the first forward_count */
     int at;
-    int64_t iteration;
+    int64_t round;
+};
+
+/* A place for sums of blocks: backwards use the places in turn, each until its sum has left, or is a gradient. */
+struct sum_place {
+    int64_t next;           /* the use it is free for, of all since the run began */
+    struct item_event left; /* what ends the use before */
 };
 
 /* Groups in ascending order; what the pickers look through instead of all groups. */
@@ -96,22 +102,25 @@ struct ah_sched {
     struct staged_chunk staged_chunks[AH_STAGING_BUFFERS];
     struct item_event stage_left[AH_STAGING_BUFFERS];
     int64_t staged_begun, staged_ended; /* STATES_IN, UPDATE_STAGED submitted */
-    int param_buffers[ITERATION_RING];  /* buffers that hold fetched parameters, by the iteration they are for */
+    int param_buffers[ITERATION_RING];  /* buffers that hold fetched parameters, by the round they are for */
     int *shadow_sets;                   /* free sets of host states */
     int shadow_count;
     int free_buffers; /* not claimed; their release may still be under way */
 
-    struct step_list compute; /* forwards, backwards, casts and device updates, in the only order there is */
-    struct step_list fetch;   /* prefetches, then refetches */
-    struct step_list out, in; /* activations that leave for the host, and come back */
-    struct step_list comm;    /* several ranks: gathers and reductions, in one order for all of them, see comm_next */
+    struct step_list compute;           /* forwards, backwards, casts and device updates, in the only order there is */
+    struct step_list fetch;             /* prefetches, then refetches */
+    struct step_list out, in;           /* activations that leave for the host, and come back */
+    struct step_list sums_out, sums_in; /* the same of sums: in all rounds but an iteration's last, or its first */
+    struct sum_place sum_places[AH_SUM_PLACES];
+    struct step_list comm; /* several ranks: gathers and reductions, in one order for all of them, see comm_next */
 
+    int rounds; /* of an iteration */
     bool forward_only;
     int64_t first, limit; /* iterations [first, limit) since the last drain */
     int64_t input_iteration, head_iteration, loss_iteration, norm_iteration; /* next of each */
-    int64_t gradient_iteration; /* of the next gradient to claim its buffer */
-    int lowest_gradient;        /* the last group that claimed one in that iteration; partitions before any */
-    int lowest_backward;        /* partition of the last backward submitted in this iteration; partitions before any */
+    int64_t gradient_round; /* of the next gradient to claim its buffer */
+    int lowest_gradient;    /* the last group that claimed one in that round; partitions before any */
+    int lowest_backward;    /* partition of the last backward submitted in this round; partitions before any */
 
     struct item_event input[ITERATION_RING], head[ITERATION_RING], last_compute[ITERATION_RING], norms[ITERATION_RING];
     struct item_event last_gradient[ITERATION_RING]; /* what the norms wait for: the last backward, or its reduction */
@@ -119,8 +128,8 @@ struct ah_sched {
     bool clipped[ITERATION_RING];                    /* of those it knows: the factor is not one */
     int64_t updates_redone;
     bool unsettled; /* speculative updates wait for what follows from the last norms that arrived */
-    int items_done[ITERATION_RING];
-    int64_t iterations_complete; /* all iterations below it are complete */
+    int items_done[ITERATION_RING], items; /* of those begun; all that one has */
+    int64_t iterations_complete;           /* all iterations below it are complete */
     int in_flight[AH_LANE_COUNT];
     uint64_t passed[AH_LANE_COUNT]; /* sequence of the lane's last completed item */
     int64_t arrivals;
@@ -159,7 +168,56 @@ static inline bool ah__sched_idle(const struct ah_sched *sched, enum ah_lane lan
     return sched->in_flight[lane] == 0;
 }
 
-/* Of the lane's steps, how many there are in an iteration. */
+/* ---- rounds ---- */
+
+static inline int64_t ah__iteration_of(const struct ah_sched *sched, int64_t round)
+{
+    return sched->rounds > 1 ? round / sched->rounds : round;
+}
+
+static inline int64_t ah__first_round(const struct ah_sched *sched, int64_t iteration)
+{
+    return iteration * sched->rounds;
+}
+
+static inline int64_t ah__last_round(const struct ah_sched *sched, int64_t iteration)
+{
+    return iteration * sched->rounds + sched->rounds - 1;
+}
+
+static inline bool ah__begins_iteration(const struct ah_sched *sched, int64_t round)
+{
+    return round == ah__first_round(sched, ah__iteration_of(sched, round));
+}
+
+static inline bool ah__ends_iteration(const struct ah_sched *sched, int64_t round)
+{
+    return round == ah__last_round(sched, ah__iteration_of(sched, round));
+}
+
+/* The embedding's gradient lies where the head has added to, or is to have its own, until the last round: then all of
+ * its micro-batches follow, as they do where there is one round. */
+static inline bool ah__embeds_late(const struct ah_sched *sched)
+{
+    return sched->config.shared_embedding || ah__share_gradients(&sched->config.switches, sched->config.clips);
+}
+
+/* A place that only one group has keeps its parameters from round to round. */
+static inline bool ah__stays(const struct ah_sched *sched, const struct group *group)
+{
+    return !group->pooled && !sched->config.switches.share_embedding_head;
+}
+
+/* Whether a round has a step that others have. */
+bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_t round);
+/* Of all since the run began, the use of a place for sums that a block makes in a round. */
+static inline int64_t ah__sum_use(const struct ah_sched *sched, int block, int64_t round)
+{
+    int layers = sched->config.switches.layers;
+    return round * layers + layers - block;
+}
+
+/* Of the lane's steps, how many there are in a round. */
 static inline int ah__list_length(const struct ah_sched *sched, const struct step_list *list)
 {
     return sched->forward_only ? list->forward_count : list->count;
@@ -181,23 +239,24 @@ static inline const struct step *ah__step_next(const struct step_list *list)
 /* What follows from the norms that arrived last for the updates that ran before they were known. */
 void ah__sched_settle(struct ah_sched *sched);
 /* Items of one iteration, for knowing when it is complete. */
-int ah__sched_items(const struct ah_sched *sched);
+int ah__sched_count_items(const struct ah_sched *sched);
 /* Whether the factor of an iteration is known. */
 static inline bool ah__sched_norm_known(const struct ah_sched *sched, int64_t iteration)
 {
     return !sched->config.clips || sched->norms_known > iteration;
 }
 
-/* What has been fetched for an iteration counts: it was not made by updates that still may turn out not to. */
-static inline bool ah__sched_params_final(const struct ah_sched *sched, int64_t iteration)
+/* What has been fetched for a round counts: it was not made by updates that still may turn out not to. */
+static inline bool ah__sched_params_final(const struct ah_sched *sched, int64_t round)
 {
+    int64_t iteration = ah__iteration_of(sched, round);
     return sched->forward_only || iteration == sched->first || ah__sched_norm_known(sched, iteration - 1);
 }
 
-/* A group's parameters for an iteration have a buffer. */
-static inline bool ah__holds_buffer(const struct group *group, int64_t iteration)
+/* A group's parameters for a round have a buffer. */
+static inline bool ah__holds_buffer(const struct group *group, int64_t round)
 {
-    return group->param_buffer >= 0 && group->param_iteration == iteration;
+    return group->param_buffer >= 0 && group->param_round == round;
 }
 
 /* Blocks that give their parameters back are copied home. With several ranks what a rank owns of them stays its own. */

@@ -19,7 +19,10 @@
     X(EVICT, AH_LANE_D2H, "evict", "evict")                    /* released parameters, as they came */                 \
     X(ACTIVATIONS_OUT, AH_LANE_D2H, "activations out", "acts") /* what a block keeps for backward: to the host */      \
     X(ACTIVATIONS_IN, AH_LANE_H2D, "activations in", "acts")   /* and back */                                          \
-    X(RESULT, AH_LANE_D2H, "result", "result") /* loss (partition head) or gradient norms (partition 0) */             \
+    X(SUMS_IN, AH_LANE_H2D, "sums in",                                                                                 \
+      "sums") /* a block's gradient, summed over rounds before this one: from the host */                              \
+    X(SUMS_OUT, AH_LANE_D2H, "sums out", "sums") /* and to it, with this round's in it */                              \
+    X(RESULT, AH_LANE_D2H, "result", "result")   /* loss (partition head) or gradient norms (partition 0) */           \
     X(UPDATE_HOST, AH_LANE_HOST, "host update", "update")                                                              \
     X(UPDATE_SPECULATIVE, AH_LANE_HOST, "speculative update",                                                          \
       "ahead")                                               /* before the norm is known, into shadow states */        \
@@ -44,6 +47,10 @@ enum ah_phase { AH_PHASE_FORWARD, AH_PHASE_BACKWARD };
 /* Staging buffers on the device, in which chunks of states are updated: one is filled while another is copied back. */
 enum { AH_STAGING_BUFFERS = 2 };
 
+/* Places on the device for sums of blocks, where a step has several rounds: one is added to while another comes or
+ * goes. */
+enum { AH_SUM_PLACES = 2 };
+
 struct ah_item {
     enum ah_item_kind kind;
     enum ah_phase phase;
@@ -51,14 +58,20 @@ struct ah_item {
     int chunk, chunks; /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal chunks of a group; 0
                         * chunks: whole */
     int64_t iteration; /* 0-based since the run began */
-    bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none, only input */
-    bool selective;    /* BACKWARD makes again what is no product and no attention; FORWARD keeps only those */
-    int param_buffer;  /* buffer with the parameters, -1: none (resident or dedicated) */
-    int grad_buffer;   /* buffer with the gradient, -1: none or dedicated */
-    int set;           /* blocks on the host: the set of states that is read, and written but by UPDATE_SPECULATIVE */
-    int shadow_set;    /* a speculative update: the set that is written; else -1 */
-    bool stays;        /* GATHER: its place keeps the parameters; those that never change are there already */
-    int stage;         /* STATES_IN, UPDATE_STAGED: which of AH_STAGING_BUFFERS */
+    int64_t round;     /* the same of rounds, of which each iteration has as many */
+    int first_micro_batch, micro_batches; /* FORWARD, BACKWARD: of which they are; ACTIVATIONS_OUT and _IN: of how many;
+                                           * 0: of all that a step has */
+    bool adds;                            /* to the sums of rounds before, from the first of them on */
+    bool unfinished;                      /* BACKWARD: a later round adds to the sum, which is not a gradient yet */
+    int sum;        /* BACKWARD, SUMS_IN, SUMS_OUT of a block: which of AH_SUM_PLACES; -1: the round is the only one */
+    bool recompute; /* BACKWARD makes the saved activations again first; FORWARD keeps none, only input */
+    bool selective; /* BACKWARD makes again what is no product and no attention; FORWARD keeps only those */
+    int param_buffer; /* buffer with the parameters, -1: none (resident or dedicated) */
+    int grad_buffer;  /* buffer with the gradient, -1: none or dedicated */
+    int set;          /* blocks on the host: the set of states that is read, and written but by UPDATE_SPECULATIVE */
+    int shadow_set;   /* a speculative update: the set that is written; else -1 */
+    bool stays;       /* GATHER: its place keeps the parameters; those that never change are there already */
+    int stage;        /* STATES_IN, UPDATE_STAGED: which of AH_STAGING_BUFFERS */
 };
 
 /* "backward", partition, iteration: what messages and traces of a device say. */

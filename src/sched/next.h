@@ -10,12 +10,14 @@ static inline void wait_for(const struct ah_sched *sched, struct ah_next *next, 
         next->wait[next->waits++] = of->event;
 }
 
-static inline void next_init(struct ah_next *next, enum ah_item_kind kind, enum ah_lane lane, int partition,
-                             int64_t iteration)
+static inline void next_init(const struct ah_sched *sched, struct ah_next *next, enum ah_item_kind kind,
+                             enum ah_lane lane, int partition, int64_t round)
 {
     next->item = (struct ah_item){.kind = kind,
                                   .partition = partition,
-                                  .iteration = iteration,
+                                  .iteration = ah__iteration_of(sched, round),
+                                  .round = round,
+                                  .sum = -1,
                                   .param_buffer = -1,
                                   .grad_buffer = -1,
                                   .shadow_set = -1};
@@ -55,9 +57,10 @@ static inline bool buffer_take(const struct ah_sched *sched, struct ah_next *nex
     return true;
 }
 
-/* Iterations that may not begin yet, or at all. */
-static inline bool barred(const struct ah_sched *sched, int64_t iteration)
+/* Rounds of iterations that may not begin yet, or at all. */
+static inline bool barred(const struct ah_sched *sched, int64_t round)
 {
+    int64_t iteration = ah__iteration_of(sched, round);
     bool one_at_a_time = sched->config.policy->barrier || sched->forward_only;
     return iteration >= sched->limit || (one_at_a_time && iteration > sched->iterations_complete);
 }

@@ -3,6 +3,7 @@
  * (activations.c). */
 #include "sched/activations.h"
 #include "sched/fetches.h"
+#include "sched/sums.h"
 #include "sched/updates.h"
 
 /* ---- compute lane ------------------------------------------------------------------------------------------------ */
@@ -13,7 +14,7 @@ static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int
     const struct group *group = &sched->groups[index];
     bool again = backward && (group->refetches || group->casts);
     const struct item_event *of;
-    if (group->on_host && !ah__sched_params_final(sched, next->item.iteration))
+    if (group->on_host && !ah__sched_params_final(sched, next->item.round))
         return false;
     if (sched->config.switches.world_size > 1)
         of = &group->gather[again];
@@ -22,7 +23,8 @@ static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int
     else
         return true; /* where the master lies, or cast by this lane */
     bool in_buffer = group->pooled && !group->unsharded;
-    if (!of->submitted || of->iteration != next->item.iteration || (in_buffer && group->param_buffer < 0))
+    int64_t fetched_in = ah__stays(sched, group) ? ah__first_round(sched, next->item.iteration) : next->item.round;
+    if (!of->submitted || of->round != fetched_in || (in_buffer && group->param_buffer < 0))
         return false;
     wait_for(sched, next, of);
     return true;
@@ -55,6 +57,21 @@ static bool head_gradient_over(const struct ah_sched *sched, struct ah_next *nex
     return true;
 }
 
+/* The micro-batches that a forward or backward runs. */
+static void share_of_round(const struct ah_sched *sched, struct ah_item *item)
+{
+    int rounds = sched->rounds, micro_batches = sched->config.micro_batches;
+    int round = (int)(item->round - ah__first_round(sched, item->iteration));
+    if (rounds == 1)
+        return;
+    item->unfinished = item->kind == AH_ITEM_BACKWARD && round < rounds - 1;
+    if (item->kind == AH_ITEM_BACKWARD && item->partition == 0 && ah__embeds_late(sched))
+        return;
+    item->first_micro_batch = ah__round_first(micro_batches, rounds, round);
+    item->micro_batches = ah__round_first(micro_batches, rounds, round + 1) - item->first_micro_batch;
+    item->adds = round > 0;
+}
+
 static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_item *item = &next->item;
@@ -69,6 +86,7 @@ static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
     item->recompute = sched->forward_only || group->keeping == AH_KEEPS_INPUT;
     item->selective = !sched->forward_only && group->keeping == AH_KEEPS_PRODUCTS;
     item->param_buffer = group->param_buffer;
+    share_of_round(sched, item);
     return params_ready(sched, next, item->partition, false) &&
            (!uses_embedding(sched, item->partition) || params_ready(sched, next, 0, false)) &&
            ah__stage_left(sched, next);
@@ -82,10 +100,12 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
     item->selective = group->keeping == AH_KEEPS_PRODUCTS;
     if (group->pooled && !params_ready(sched, next, item->partition, true))
         return false;
-    if (!head_gradient_over(sched, next) || !ah__activations_here(sched, next))
+    share_of_round(sched, item);
+    if (!head_gradient_over(sched, next) || !ah__activations_here(sched, next) || !ah__sum_place_ready(sched, next))
         return false;
     item->param_buffer = group->param_buffer;
-    return !group->pooled || sched->config.own_gradients || buffer_take(sched, next, &item->grad_buffer);
+    return !group->pooled || item->unfinished || sched->config.own_gradients ||
+           buffer_take(sched, next, &item->grad_buffer);
 }
 
 static bool update_ready(const struct ah_sched *sched, struct ah_next *next)
@@ -99,15 +119,15 @@ static bool update_ready(const struct ah_sched *sched, struct ah_next *next)
         return group->reduce.submitted;
     const struct item_event *norm = &sched->groups[0].reduce; /* which comes last */
     wait_for(sched, next, norm);
-    return norm->submitted && norm->iteration == next->item.iteration;
+    return norm->submitted && norm->round == next->item.round;
 }
 
 static bool cast_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
 {
     const struct group *group = &sched->groups[step->partition];
     if (group->on_host) { /* this rank's part, fetched once for both */
-        if (!group->fetch.submitted || group->fetch.iteration != next->item.iteration ||
-            !ah__sched_params_final(sched, next->item.iteration))
+        if (!group->fetch.submitted || group->fetch.round != next->item.round ||
+            !ah__sched_params_final(sched, next->item.round))
             return false;
         wait_for(sched, next, &group->fetch);
     }
@@ -137,9 +157,9 @@ static int depth(const struct ah_sched *sched)
 static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step *step = ah__step_next(&sched->compute);
-    if (sched->in_flight[AH_LANE_COMPUTE] >= depth(sched) || barred(sched, sched->compute.iteration))
+    if (sched->in_flight[AH_LANE_COMPUTE] >= depth(sched) || barred(sched, sched->compute.round))
         return false;
-    next_init(next, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.iteration);
+    next_init(sched, next, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.round);
     next->item.phase = step->phase;
     bool (*may)(const struct ah_sched *, const struct ah_item *) = sched->config.policy->may_compute;
     return (!may || may(sched, &next->item)) && compute_ready(sched, next, step);
@@ -149,18 +169,18 @@ static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
 
 static bool input_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    int64_t iteration = sched->input_iteration;
-    if (barred(sched, iteration) || iteration > sched->compute.iteration + 1)
+    int64_t iteration = sched->input_iteration, computed = ah__iteration_of(sched, sched->compute.round);
+    if (barred(sched, ah__first_round(sched, iteration)) || iteration > computed + 1)
         return false;
     /* Several ranks: the stop and save flags lie with the tokens until the results of the iteration are summed. */
     if (sched->config.switches.world_size > 1 && !results_read(sched, iteration - 2))
         return false;
     if (iteration >= sched->first + 2) { /* its buffers are those of two iterations ago */
         const struct item_event *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];
-        if (iteration - 2 >= sched->compute.iteration || !ah__sched_passed(sched, reader))
+        if (iteration - 2 >= computed || !ah__sched_passed(sched, reader))
             return false;
     }
-    next_init(next, AH_ITEM_INPUT, AH_LANE_H2D, 0, iteration);
+    next_init(sched, next, AH_ITEM_INPUT, AH_LANE_H2D, 0, ah__first_round(sched, iteration));
     return true;
 }
 
@@ -177,7 +197,7 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
     struct ah_next activations;
     if (sched->in_flight[AH_LANE_H2D] >= depth(sched))
         return false;
-    if (input_next(sched, next))
+    if (input_next(sched, next) || ah__sums_in_next(sched, next))
         return true;
     bool fetches = ah__fetch_next(sched, next);
     if (ah__activations_in_next(sched, &activations) && (!fetches || activations_first(&activations, next))) {
@@ -199,11 +219,13 @@ static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool
     int64_t iteration = loss ? sched->loss_iteration : sched->norm_iteration;
     int ring = ah__sched_ring(iteration);
     const struct item_event *source = loss ? &sched->head[ring] : &sched->last_gradient[ring];
-    if (loss ? iteration >= sched->head_iteration : !source->submitted || source->iteration != iteration)
+    if (loss ? iteration >= sched->head_iteration
+             : !source->submitted || source->round != ah__last_round(sched, iteration))
         return false;
     if (arrived_only && !ah__sched_passed(sched, source))
         return false;
-    next_init(next, AH_ITEM_RESULT, AH_LANE_D2H, loss ? sched->partitions - 1 : 0, iteration);
+    next_init(sched, next, AH_ITEM_RESULT, AH_LANE_D2H, loss ? sched->partitions - 1 : 0,
+              ah__last_round(sched, iteration));
     wait_for(sched, next, source);
     return true;
 }
@@ -222,7 +244,7 @@ static struct choice gradient_choose(const struct ah_sched *sched)
         int g = sched->leaving.groups[i];
         const struct group *group = &sched->groups[g];
         const struct item_event *source = gradient_source(sched, group);
-        if (source->submitted && source->iteration == group->ready_for &&
+        if (source->submitted && source->round == ah__last_round(sched, group->ready_for) &&
             (!policy->may_offload || policy->may_offload(sched, g)))
             consider(sched, &best, g, source, policy->earliest_gradient);
     }
@@ -232,7 +254,7 @@ static struct choice gradient_choose(const struct ah_sched *sched)
 static void gradient_out(const struct ah_sched *sched, struct ah_next *next, int index)
 {
     const struct group *group = &sched->groups[index];
-    next_init(next, AH_ITEM_OFFLOAD, AH_LANE_D2H, index, group->ready_for);
+    next_init(sched, next, AH_ITEM_OFFLOAD, AH_LANE_D2H, index, ah__last_round(sched, group->ready_for));
     next->item.grad_buffer = group->grad_buffer;
     next->item.set = group->set;
     next->item.chunk = group->offloaded;
@@ -277,23 +299,24 @@ static bool evict_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     int index = sched->evicting.groups[0];
     const struct group *group = &sched->groups[index];
-    next_init(next, AH_ITEM_EVICT, AH_LANE_D2H, index, group->forward.iteration);
+    next_init(sched, next, AH_ITEM_EVICT, AH_LANE_D2H, index, group->forward.round);
     next->item.param_buffer = group->param_buffer;
     next->item.set = group->set;
     wait_for(sched, next, &group->forward);
     return true;
 }
 
-/* Results are a few bytes that somebody waits for: they go first once they are there, then gradients, whose buffers
- * backward waits for. Where states are staged too, the lane does not wait for what is still to be made. */
+/* Results are a few bytes that somebody waits for: they go first once they are there, then sums and gradients, whose
+ * places backward waits for. Where states are staged too, the lane does not wait for what is still to be made. */
 static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_D2H] >= depth(sched) / 2)
         return false;
     bool waits = sched->config.switches.staged == 0;
-    return result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next, true) ||
-           ah__staged_next(sched, next) ||
-           (waits && (offload_next(sched, next, false) || result_next(sched, next, false)));
+    return result_next(sched, next, true) || evict_next(sched, next) || ah__sums_out_next(sched, next, true) ||
+           offload_next(sched, next, true) || ah__staged_next(sched, next) ||
+           (waits && (ah__sums_out_next(sched, next, false) || offload_next(sched, next, false) ||
+                      result_next(sched, next, false)));
 }
 
 /* Blocks that are updated on the device take the other way. */
@@ -321,11 +344,11 @@ static bool gather_ready(const struct ah_sched *sched, struct ah_next *next, con
     const struct group *group = &sched->groups[step->partition];
     const struct item_event *source = gather_source(group, step);
     bool updated_in_place = !group->on_host && !group->casts && !group->casts_once;
-    int64_t made_in = list->iteration - (updated_in_place ? 1 : 0);
-    bool first = updated_in_place && (sched->forward_only || list->iteration == sched->first);
-    if (group->on_host && !ah__sched_params_final(sched, list->iteration))
+    int64_t made_in = list->round - (updated_in_place ? 1 : 0);
+    bool first = updated_in_place && (sched->forward_only || list->round == sched->first);
+    if (group->on_host && !ah__sched_params_final(sched, list->round))
         return false;
-    if (!first && (!source->submitted || source->iteration != made_in))
+    if (!first && (!source->submitted || source->round != made_in))
         return false;
     next->item.phase = step->phase;
     next->item.param_buffer = group->param_buffer;
@@ -337,7 +360,7 @@ static bool gather_ready(const struct ah_sched *sched, struct ah_next *next, con
 static bool reduce_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
 {
     const struct group *group = &sched->groups[step->partition];
-    if (!group->backward.submitted || group->backward.iteration != sched->comm.iteration)
+    if (!group->backward.submitted || group->backward.round != sched->comm.round)
         return false;
     next->item.grad_buffer = group->grad_buffer;
     wait_for(sched, next, &group->backward);
@@ -348,10 +371,10 @@ static bool reduce_ready(const struct ah_sched *sched, struct ah_next *next, con
 static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->comm;
-    if (list->count == 0 || sched->in_flight[AH_LANE_COMM] >= COMM_DEPTH || barred(sched, list->iteration))
+    if (list->count == 0 || sched->in_flight[AH_LANE_COMM] >= COMM_DEPTH || barred(sched, list->round))
         return false;
     const struct step *step = ah__step_next(list);
-    next_init(next, step->kind, AH_LANE_COMM, step->partition, list->iteration);
+    next_init(sched, next, step->kind, AH_LANE_COMM, step->partition, list->round);
     return step->kind == AH_ITEM_GATHER ? gather_ready(sched, next, step) : reduce_ready(sched, next, step);
 }
 

@@ -26,9 +26,9 @@ static bool window_reached(const struct ah_sched *sched, const struct ah_item *i
         return true;
     const struct step *next = ah__step_next(&sched->compute);
     int forwards = 0;
-    if (sched->compute.iteration >= item->iteration)
-        forwards = sched->compute.iteration > item->iteration || next->phase == AH_PHASE_BACKWARD ? sched->partitions
-                                                                                                  : next->partition;
+    if (sched->compute.round >= item->round)
+        forwards = sched->compute.round > item->round || next->phase == AH_PHASE_BACKWARD ? sched->partitions
+                                                                                          : next->partition;
     return item->partition - window(sched) <= forwards;
 }
 

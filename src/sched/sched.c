@@ -124,6 +124,14 @@ static void activations_init(struct ah_sched *sched)
         step_add(&sched->in, AH_ITEM_ACTIVATIONS_IN, ah__passing_block(switches, i), AH_PHASE_BACKWARD);
 }
 
+static void sums_init(struct ah_sched *sched)
+{
+    for (int i = sched->config.switches.layers; i > 0 && sched->rounds > 1 && sched->config.sums_blocks; i--) {
+        step_add(&sched->sums_out, AH_ITEM_SUMS_OUT, i, AH_PHASE_BACKWARD);
+        step_add(&sched->sums_in, AH_ITEM_SUMS_IN, i, AH_PHASE_BACKWARD);
+    }
+}
+
 /* In backward the parameters of the block below are gathered before the gradient of this one is reduced: the compute
  * lane waits for them. */
 static void collectives_init(struct ah_sched *sched)
@@ -151,6 +159,10 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         return ah__fail(AH_EINTERNAL, "plan: embedding and head cannot share a place");
     if (config->switches.unsharded > 0 && config->switches.world_size == 1)
         return ah__fail(AH_EINTERNAL, "plan: one rank uses what it updates, no block has other parameters");
+    if (config->rounds > 1 && (config->switches.world_size > 1 || config->rounds > config->micro_batches ||
+                               !ah__policy_uses(config->policy, AH_SWITCH_passes)))
+        return ah__fail(AH_EINTERNAL, "plan: found %d rounds of %d micro-batches, expected fewer", config->rounds,
+                        config->micro_batches);
     if (config->switches.chunks < 1 || config->switches.chunks > AH_SCHED_MOST_CHUNKS)
         return ah__fail(AH_EINPUT, "plan: chunks: found %d, expected 1 to %d", config->switches.chunks,
                         AH_SCHED_MOST_CHUNKS);
@@ -158,6 +170,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     AH_TRY(ah__new(&sched, 1, sizeof *sched));
     sched->config = *config;
     sched->partitions = config->switches.layers + 2;
+    sched->rounds = config->rounds > 1 ? config->rounds : 1;
     size_t partitions = (size_t)sched->partitions;
     if (ah__new(&sched->groups, partitions, sizeof *sched->groups) ||
         ah__new(&sched->buffers, (size_t)config->switches.buffers, sizeof *sched->buffers) ||
@@ -165,6 +178,8 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
         ah__new(&sched->out.steps, partitions, sizeof *sched->out.steps) ||
         ah__new(&sched->in.steps, partitions, sizeof *sched->in.steps) ||
+        ah__new(&sched->sums_out.steps, partitions, sizeof *sched->sums_out.steps) ||
+        ah__new(&sched->sums_in.steps, partitions, sizeof *sched->sums_in.steps) ||
         ah__new(&sched->comm.steps, 3 * partitions, sizeof *sched->comm.steps) ||
         ah__new(&sched->leaving.groups, partitions, sizeof(int)) ||
         ah__new(&sched->evicting.groups, partitions, sizeof(int)) ||
@@ -182,6 +197,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     compute_init(sched);
     transfers_init(sched);
     activations_init(sched);
+    sums_init(sched);
     collectives_init(sched);
     sched->free_buffers = config->switches.buffers;
     *out = sched;
@@ -198,6 +214,8 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->fetch.steps);
     ah__free(sched->out.steps);
     ah__free(sched->in.steps);
+    ah__free(sched->sums_out.steps);
+    ah__free(sched->sums_in.steps);
     ah__free(sched->comm.steps);
     ah__free(sched->leaving.groups);
     ah__free(sched->evicting.groups);
@@ -211,26 +229,37 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched);
 }
 
-static void list_restart(struct step_list *list, int64_t iteration)
+static void list_restart(const struct ah_sched *sched, struct step_list *list, int64_t round)
 {
     list->at = 0;
-    list->iteration = iteration;
+    list->round = round;
+    while (list->count > 0 && !ah__step_runs(sched, ah__step_next(list), list->round))
+        list->round++;
+}
+
+static void sum_places_restart(struct ah_sched *sched, int64_t round)
+{
+    int64_t first = ah__sum_use(sched, sched->config.switches.layers, round);
+    for (int i = 0; i < AH_SUM_PLACES; i++)
+        sched->sum_places[(first + i) % AH_SUM_PLACES] = (struct sum_place){.next = first + i};
 }
 
 /* Everything is complete, so the next iteration starts from the same state whatever ran before. */
 void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
 {
-    int64_t first = sched->iterations_complete;
+    struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,    &sched->in,
+                                 &sched->comm,    &sched->sums_out, &sched->sums_in};
+    int64_t first = sched->iterations_complete, round = ah__first_round(sched, first);
     sched->first = first;
     sched->limit = limit;
     sched->forward_only = forward_only;
-    list_restart(&sched->compute, first);
-    list_restart(&sched->fetch, first);
-    list_restart(&sched->out, first);
-    list_restart(&sched->in, first);
-    list_restart(&sched->comm, first);
+    for (size_t i = 0; i < AH_LENGTH(lists); i++)
+        list_restart(sched, lists[i], round);
+    sum_places_restart(sched, round);
+    sched->items = ah__sched_count_items(sched);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
-    sched->gradient_iteration = sched->norms_known = first;
+    sched->norms_known = first;
+    sched->gradient_round = round;
     sched->leaving.count = sched->evicting.count = sched->updated.count = sched->filling.count = 0;
     for (int staged = 0; staged < 2; staged++)
         sched->updating[staged].count = sched->held[staged].count = 0;

@@ -21,6 +21,11 @@ struct ah_sched_config {
     struct ah_switches switches;
     bool shared_embedding; /* the head reads group 0 as well */
     bool own_gradients;    /* gradients of blocks have places of their own, not buffers */
+    /* An iteration is so many rounds over the whole model, 0 and 1: one. Each runs forward and backward of its share of
+     * the micro-batches; what follows from gradients comes in the last. Between rounds the sums of blocks are on the
+     * host, if anything of a block is trained; those of embedding and head stay where they are. */
+    int rounds, micro_batches;
+    bool sums_blocks;
     /* Updates are scaled by a factor that follows from the norm of all gradients of the iteration. Updates on the
      * device come after the last backward; on the host an update before the norm is known is speculative: it takes the
      * factor to be one and writes shadow states, which become the block's when the factor is one and is

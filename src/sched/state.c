@@ -30,7 +30,7 @@ void ah__events_clear(struct group *group)
 {
     group->fetch = group->refetch = group->forward = group->backward = (struct item_event){0};
     group->reduce = group->update = group->evict = (struct item_event){0};
-    group->activations_out = group->activations_in = (struct item_event){0};
+    group->activations_out = group->activations_in = group->sums_out = group->sums_in = (struct item_event){0};
     group->fetched = group->offloaded = group->updating = group->updated = 0;
     group->void_chunks = 0;
     group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct item_event){0};
@@ -69,18 +69,47 @@ int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward
     return gradients > 1 ? gradients : 1;
 }
 
-int ah__sched_items(const struct ah_sched *sched)
+bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_t round)
 {
-    const struct step_list *lists[] = {&sched->compute, &sched->fetch, &sched->out, &sched->in, &sched->comm};
+    switch (step->kind) {
+    case AH_ITEM_UPDATE_DEVICE:
+        return ah__ends_iteration(sched, round);
+    case AH_ITEM_BACKWARD:
+        return step->partition > 0 || !ah__embeds_late(sched) || ah__ends_iteration(sched, round);
+    case AH_ITEM_PREFETCH:
+        return !ah__stays(sched, &sched->groups[step->partition]) || ah__begins_iteration(sched, round);
+    case AH_ITEM_SUMS_IN:
+        return !ah__begins_iteration(sched, round);
+    case AH_ITEM_SUMS_OUT:
+        return !ah__ends_iteration(sched, round);
+    default:
+        return true;
+    }
+}
+
+/* Those that a list has in all rounds of an iteration; a prefetch is as many as there are chunks. */
+static int list_items(const struct ah_sched *sched, const struct step_list *list)
+{
+    int count = 0, length = ah__list_length(sched, list);
+    for (int64_t round = 0; round < sched->rounds; round++)
+        for (int at = 0; at < length; at++)
+            if (ah__step_runs(sched, &list->steps[at], round))
+                count += list->steps[at].kind == AH_ITEM_PREFETCH ? sched->config.switches.chunks : 1;
+    return count;
+}
+
+int ah__sched_count_items(const struct ah_sched *sched)
+{
+    const struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,    &sched->in,
+                                       &sched->comm,    &sched->sums_out, &sched->sums_in};
     int listed = 0;
     for (size_t i = 0; i < AH_LENGTH(lists); i++)
-        listed += ah__list_length(sched, lists[i]);
-    int more_chunks = (sched->config.switches.chunks - 1) * sched->fetch.forward_count;
+        listed += list_items(sched, lists[i]);
     if (sched->forward_only)
-        return 2 + listed + more_chunks; /* input, loss */
-    /* input, loss, norms; an offload and an update for each prefetch; evictions */
+        return 2 + listed; /* input, loss */
+    /* input, loss, norms; an offload and an update for each group on the host; evictions */
     int evictions = ah__sched_evicts(sched) ? sched->config.switches.offload_params : 0;
-    return 3 + evictions + listed + more_chunks + 2 * sched->config.switches.chunks * sched->fetch.forward_count;
+    return 3 + evictions + listed + 2 * sched->config.switches.chunks * sched->fetch.forward_count;
 }
 
 /* ---- what policies look at --------------------------------------------------------------------------------------- */
@@ -88,14 +117,14 @@ int ah__sched_items(const struct ah_sched *sched)
 bool ah__sched_backward_over(const struct ah_sched *sched, int group)
 {
     int64_t iteration = sched->groups[group].ready_for;
-    return iteration < sched->compute.iteration &&
+    return iteration < ah__iteration_of(sched, sched->compute.round) &&
            ah__sched_passed(sched, &sched->last_compute[ah__sched_ring(iteration)]);
 }
 
 bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch)
 {
     const struct step *next = ah__step_next(&sched->compute);
-    if (sched->compute.iteration != fetch->iteration)
+    if (sched->compute.round != fetch->round)
         return false;
     if (fetch->kind == AH_ITEM_PREFETCH)
         return next->phase == AH_PHASE_BACKWARD || next->partition >= fetch->partition;
@@ -105,9 +134,10 @@ bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch
 bool ah__sched_update_over(const struct ah_sched *sched, int group)
 {
     const struct group *g = &sched->groups[group];
-    if (!g->backward.submitted || g->ready_for > g->backward.iteration)
+    int64_t iteration = ah__iteration_of(sched, g->backward.round);
+    if (!g->backward.submitted || g->ready_for > iteration)
         return true;
-    return !ah__sched_norm_known(sched, g->backward.iteration); /* it cannot be: the norm waits for what asks */
+    return !ah__sched_norm_known(sched, iteration); /* it cannot be: the norm waits for what asks */
 }
 
 bool ah__sched_all_fetched(const struct ah_sched *sched)

@@ -1,19 +1,22 @@
 /* What has been submitted, and what follows from it: events, claims and releases of buffers, each lane's next step. */
 #include "sched/internal.h"
 
-/* The next step of the list was submitted; true at the end of its iteration. */
+/* The next step of the list was submitted; true at the end of its round. */
 static bool step_advance(const struct ah_sched *sched, struct step_list *list)
 {
-    if (++list->at < ah__list_length(sched, list))
-        return false;
-    list->at = 0;
-    list->iteration++;
-    return true;
+    int64_t round = list->round;
+    do {
+        if (++list->at < ah__list_length(sched, list))
+            continue;
+        list->at = 0;
+        list->round++;
+    } while (sched->rounds > 1 && !ah__step_runs(sched, ah__step_next(list), list->round));
+    return list->round > round;
 }
 
-static void event_set(struct ah_sched *sched, struct item_event *of, struct ah_event event, int64_t iteration)
+static void event_set(struct ah_sched *sched, struct item_event *of, struct ah_event event, int64_t round)
 {
-    *of = (struct item_event){event, true, iteration, ++sched->arrivals};
+    *of = (struct item_event){event, true, round, ++sched->arrivals};
 }
 
 static void claim(struct ah_sched *sched, int *held, int buffer)
@@ -38,16 +41,16 @@ static void release(struct ah_sched *sched, int *held, struct ah_event event)
 static void release_params(struct ah_sched *sched, struct group *group, struct ah_event event)
 {
     if (group->param_buffer >= 0 && group->on_host && !group->casts)
-        sched->param_buffers[ah__sched_ring(group->param_iteration)]--;
+        sched->param_buffers[ah__sched_ring(group->param_round)]--;
     release(sched, &group->param_buffer, event);
 }
 
 static void forward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    event_set(sched, &group->forward, event, item->iteration);
-    if (item->partition == sched->partitions - 1) {
-        event_set(sched, &sched->head[ah__sched_ring(item->iteration)], event, item->iteration);
+    event_set(sched, &group->forward, event, item->round);
+    if (item->partition == sched->partitions - 1 && ah__ends_iteration(sched, item->round)) {
+        event_set(sched, &sched->head[ah__sched_ring(item->iteration)], event, item->round);
         sched->head_iteration++;
     }
     if (group->refetches && ah__sched_evicts(sched) && !sched->forward_only)
@@ -59,34 +62,48 @@ static void forward_submitted(struct ah_sched *sched, const struct ah_item *item
 static void evict_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    event_set(sched, &group->evict, event, item->iteration);
+    event_set(sched, &group->evict, event, item->round);
     ah__group_set_remove(&sched->evicting, item->partition);
     release_params(sched, group, event);
 }
 
-/* A gradient has got its buffer: by the backward that writes it. */
+/* A gradient has got its buffer: by the backward that writes it. One that is a sum yet passes for one that has. */
 static void gradient_claimed(struct ah_sched *sched, const struct ah_item *item)
 {
     struct group *group = &sched->groups[item->partition];
-    if (group->pooled && !sched->config.own_gradients)
+    if (item->grad_buffer >= 0)
         claim(sched, &group->grad_buffer, item->grad_buffer);
     sched->lowest_gradient = item->partition;
-    if (item->partition > 0)
+    if (item->partition > (item->unfinished && ah__embeds_late(sched) ? 1 : 0))
         return;
-    sched->gradient_iteration++;
+    sched->gradient_round++;
     sched->lowest_gradient = sched->partitions;
+}
+
+/* The next backward in turn may have the place for sums once `event` has passed. */
+static void sum_place_left(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    struct sum_place *place = &sched->sum_places[item->sum];
+    place->next += AH_SUM_PLACES;
+    event_set(sched, &place->left, event, item->round);
 }
 
 static void backward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    event_set(sched, &group->backward, event, item->iteration);
-    group->fetch = group->refetch = group->reduce = group->update = (struct item_event){0};
+    event_set(sched, &group->backward, event, item->round);
+    if (!item->unfinished || !ah__stays(sched, group))
+        group->fetch = (struct item_event){0};
+    group->refetch = group->reduce = group->update = (struct item_event){0};
     gradient_claimed(sched, item);
     release_params(sched, group, event);
     sched->lowest_backward = item->partition;
+    if (item->unfinished)
+        return;
+    if (item->sum >= 0)
+        sum_place_left(sched, item, event);
     if (item->partition == 0 && sched->config.switches.world_size <= 1)
-        event_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
+        event_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->round);
     if (group->on_host)
         ah__group_set_add(&sched->leaving, item->partition);
 }
@@ -96,21 +113,22 @@ static void cast_submitted(struct ah_sched *sched, const struct ah_item *item, s
     struct group *group = &sched->groups[item->partition];
     if (group->pooled)
         claim(sched, &group->param_buffer, item->param_buffer);
-    event_set(sched, &group->cast[item->phase], event, item->iteration);
+    event_set(sched, &group->cast[item->phase], event, item->round);
 }
 
 static void update_device_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    event_set(sched, &group->update, event, item->iteration);
+    event_set(sched, &group->update, event, item->round);
     release(sched, &group->grad_buffer, event);
 }
 
-static void iteration_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+static void round_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
-    event_set(sched, &sched->last_compute[ah__sched_ring(item->iteration)], event, item->iteration);
+    event_set(sched, &sched->last_compute[ah__sched_ring(item->iteration)], event, item->round);
     sched->lowest_backward = sched->partitions;
-    for (int g = 0; sched->forward_only && g < sched->partitions; g++) {
+    bool evaluated = sched->forward_only && ah__ends_iteration(sched, item->round);
+    for (int g = 0; evaluated && g < sched->partitions; g++) {
         ah__events_clear(&sched->groups[g]);
         sched->groups[g].ready_for = item->iteration + 1;
     }
@@ -127,7 +145,7 @@ static void compute_submitted(struct ah_sched *sched, const struct ah_item *item
     else
         update_device_submitted(sched, item, event);
     if (step_advance(sched, &sched->compute))
-        iteration_submitted(sched, item, event);
+        round_submitted(sched, item, event);
 }
 
 /* The list stands at a prefetch that was submitted, in its turn or having overtaken others. */
@@ -135,17 +153,17 @@ static bool fetch_done(const struct ah_sched *sched)
 {
     const struct step *step = ah__step_next(&sched->fetch);
     const struct item_event *fetch = &sched->groups[step->partition].fetch;
-    return step->kind == AH_ITEM_PREFETCH && fetch->submitted && fetch->iteration == sched->fetch.iteration;
+    return step->kind == AH_ITEM_PREFETCH && fetch->submitted && fetch->round == sched->fetch.round;
 }
 
 static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
     bool claims = group->pooled && !group->casts && item->chunk == 0;
-    if (claims && !(item->kind == AH_ITEM_PREFETCH && ah__holds_buffer(group, item->iteration))) {
+    if (claims && !(item->kind == AH_ITEM_PREFETCH && ah__holds_buffer(group, item->round))) {
         claim(sched, &group->param_buffer, item->param_buffer);
-        group->param_iteration = item->iteration;
-        sched->param_buffers[ah__sched_ring(item->iteration)]++;
+        group->param_round = item->round;
+        sched->param_buffers[ah__sched_ring(item->round)]++;
         if (item->kind == AH_ITEM_PREFETCH)
             ah__group_set_add(&sched->filling, item->partition);
     }
@@ -155,7 +173,7 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
     if (item->kind == AH_ITEM_PREFETCH && group->pooled && !group->casts)
         ah__group_set_remove(&sched->filling, item->partition);
     ah__group_set_remove(&sched->updated, item->partition);
-    event_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
+    event_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->round);
     if (item->kind == AH_ITEM_REFETCH)
         step_advance(sched, &sched->fetch);
     while (fetch_done(sched))
@@ -165,7 +183,7 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
 static void offload_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    event_set(sched, &group->offload[group->offloaded++], event, item->iteration);
+    event_set(sched, &group->offload[group->offloaded++], event, item->round);
     ah__update_due(sched, item->partition);
     if (group->offloaded < sched->config.switches.chunks)
         return;
@@ -192,12 +210,12 @@ static void states_in_submitted(struct ah_sched *sched, const struct ah_item *it
     update_submitted(sched, item);
     chunk->item = *item;
     chunk->item.kind = AH_ITEM_UPDATE_STAGED;
-    event_set(sched, &chunk->arrived, event, item->iteration);
+    event_set(sched, &chunk->arrived, event, item->round);
 }
 
 static void staged_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
-    event_set(sched, &sched->stage_left[item->stage], event, item->iteration);
+    event_set(sched, &sched->stage_left[item->stage], event, item->round);
     sched->staged_ended++;
 }
 
@@ -207,7 +225,7 @@ static void result_submitted(struct ah_sched *sched, const struct ah_item *item,
         sched->loss_iteration++;
         return;
     }
-    event_set(sched, &sched->norms[ah__sched_ring(item->iteration)], event, item->iteration);
+    event_set(sched, &sched->norms[ah__sched_ring(item->iteration)], event, item->round);
     sched->norm_iteration++;
 }
 
@@ -219,7 +237,7 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         sched->passed[next->lane] = event.sequence - 1; /* the device may have worked for others before */
     switch (item->kind) {
     case AH_ITEM_INPUT:
-        event_set(sched, &sched->input[ah__sched_ring(item->iteration)], event, item->iteration);
+        event_set(sched, &sched->input[ah__sched_ring(item->iteration)], event, item->round);
         sched->input_iteration++;
         break;
     case AH_ITEM_PREFETCH:
@@ -243,23 +261,32 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         staged_submitted(sched, item, event);
         break;
     case AH_ITEM_ACTIVATIONS_OUT:
-        event_set(sched, &group->activations_out, event, item->iteration);
+        event_set(sched, &group->activations_out, event, item->round);
         step_advance(sched, &sched->out);
         break;
     case AH_ITEM_ACTIVATIONS_IN:
-        event_set(sched, &group->activations_in, event, item->iteration);
+        event_set(sched, &group->activations_in, event, item->round);
         step_advance(sched, &sched->in);
         break;
+    case AH_ITEM_SUMS_OUT:
+        event_set(sched, &group->sums_out, event, item->round);
+        sum_place_left(sched, item, event);
+        step_advance(sched, &sched->sums_out);
+        break;
+    case AH_ITEM_SUMS_IN:
+        event_set(sched, &group->sums_in, event, item->round);
+        step_advance(sched, &sched->sums_in);
+        break;
     case AH_ITEM_GATHER:
-        event_set(sched, &group->gather[item->phase], event, item->iteration);
+        event_set(sched, &group->gather[item->phase], event, item->round);
         step_advance(sched, &sched->comm);
         break;
     case AH_ITEM_REDUCE:
-        event_set(sched, &group->reduce, event, item->iteration);
+        event_set(sched, &group->reduce, event, item->round);
         if (sched->config.clips && !group->on_host) /* this rank's part waits for the norm elsewhere */
             release(sched, &group->grad_buffer, event);
         if (item->partition == 0)
-            event_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
+            event_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->round);
         step_advance(sched, &sched->comm);
         break;
     case AH_ITEM_RESULT:

@@ -90,7 +90,8 @@ int ah__switches_check(const struct ah_switches *s)
     for (int i = 0; i < AH_SWITCH_COUNT; i++) {
         const struct ah_switch_row *row = &ah__switch_table[i];
         int value = ah__switch_get(s, i);
-        if (ah__switch_words[row->kind][0] || is_within(s, i))
+        bool left_out = value == 0 && row->must == AH_MUST_NONE; /* programs of earlier versions have zero there */
+        if (ah__switch_words[row->kind][0] || is_within(s, i) || left_out)
             continue;
         if (value < row->low)
             return ah__fail(AH_EINPUT, "%s=%d: found %d, expected at least %d", row->key, value, value, row->low);

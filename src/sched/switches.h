@@ -91,6 +91,30 @@ static inline bool ah__gathers_ahead(const struct ah_switches *switches, bool ow
 /* The most pieces in which the states of a block stream. */
 enum { AH_SCHED_MOST_CHUNKS = 16 };
 
+/* ---- rounds ---- */
+
+/* The most rounds that a plan may have. */
+enum { AH_SCHED_MOST_PASSES = 1024 };
+
+/* Rounds over the model in which a step runs its micro-batches. */
+static inline int ah__rounds(const struct ah_switches *switches, int micro_batches)
+{
+    int most = switches->world_size > 1 || micro_batches < 1 ? 1 : micro_batches;
+    return switches->passes > most ? most : switches->passes > 1 ? switches->passes : 1;
+}
+
+/* The micro-batch that a round begins with; the next one's ends it. */
+static inline int ah__round_first(int micro_batches, int rounds, int round)
+{
+    return (int)((int64_t)round * micro_batches / rounds);
+}
+
+/* Micro-batches of a round that has the most. */
+static inline int ah__round_most(int micro_batches, int rounds)
+{
+    return (micro_batches + rounds - 1) / rounds;
+}
+
 /* ---- activations ---- */
 
 /* Stages that activations on their way to the host and back pass through: one is written or read by the compute lane

@@ -49,7 +49,7 @@ bool ah__update_next(const struct ah_sched *sched, struct ah_next *next, bool st
     const struct group *group = &sched->groups[best.group];
     bool final = ah__sched_norm_known(sched, group->ready_for) && (group->shadow < 0 || group->void_chunks);
     enum ah_item_kind kind = staged ? AH_ITEM_STATES_IN : final ? AH_ITEM_UPDATE_HOST : AH_ITEM_UPDATE_SPECULATIVE;
-    next_init(next, kind, ah__item_lanes[kind], best.group, group->ready_for);
+    next_init(sched, next, kind, ah__item_lanes[kind], best.group, ah__last_round(sched, group->ready_for));
     next->item.set = group->set;
     if (!final)
         next->item.shadow_set = group->shadow >= 0 ? group->shadow : sched->shadow_sets[sched->shadow_count - 1];
@@ -78,7 +78,7 @@ bool ah__staged_next(const struct ah_sched *sched, struct ah_next *next)
     const struct staged_chunk *chunk = &sched->staged_chunks[sched->staged_ended % AH_STAGING_BUFFERS];
     if (sched->staged_ended == sched->staged_begun || !ah__sched_passed(sched, &chunk->arrived))
         return false;
-    next_init(next, AH_ITEM_UPDATE_STAGED, AH_LANE_D2H, chunk->item.partition, chunk->item.iteration);
+    next_init(sched, next, AH_ITEM_UPDATE_STAGED, AH_LANE_D2H, chunk->item.partition, chunk->item.round);
     next->item = chunk->item;
     return true;
 }

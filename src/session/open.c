@@ -45,6 +45,26 @@ static int check_together(const struct ah_session_options *options)
     return AH_OK;
 }
 
+/* Rounds are the search's to choose, unless they are given. */
+static int check_passes(const struct ah_session *session)
+{
+    const struct ah_session_options *options = &session->options;
+    const struct ah_session_info *info = &session->info;
+    int64_t most = info->micro_batch_chosen ? info->rank_batch : info->micro_batches;
+    if (options->passes == 0)
+        return AH_OK;
+    if (options->plan && strcmp(options->plan, "auto") != 0)
+        return ah__fail(AH_EINPUT, "passes: found it beside a plan, expected passes=%d in the plan", options->passes);
+    if (options->passes > 1 && !ah__policy_uses(ah__policy_find(options->policy), AH_SWITCH_passes))
+        return ah__fail(AH_EINPUT, "passes: found %d with policy %s, expected 1", options->passes, options->policy);
+    if (options->passes > 1 && info->world_size > 1)
+        return ah__fail(AH_EINPUT, "passes: found %d of %d ranks, expected 1", options->passes, info->world_size);
+    if (options->passes < 1 || options->passes > most)
+        return ah__fail(AH_EINPUT, "passes: found %d, expected 1 to %lld, the micro-batches of a step", options->passes,
+                        (long long)most);
+    return AH_OK;
+}
+
 /* The batch is that of all ranks, each of which has an equal part of it. */
 static int share_batch(struct ah_session *session)
 {
@@ -142,6 +162,7 @@ static int open_all(struct ah_session *session)
     AH_TRY(ah__states_parse(&session->master, &session->moments, session->dtype, options->master, options->moments));
     AH_TRY(check_together(options));
     AH_TRY(share_batch(session));
+    AH_TRY(check_passes(session));
     if (options->hardware)
         AH_TRY(open_hardware(session));
     info->budget.host_bytes /= options->hardware ? info->world_size : session->comm->neighbours;

@@ -5,17 +5,17 @@
 #include <string.h>
 
 /* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, states
- * in, update on the host or staged, activations out and in. Prefetch, states in and update also a second time, after
- * a speculative update that did not count. */
-enum { ITEMS_PER_PARTITION = 18, ITEMS_IN_CHUNKS = 7, ITEMS_PER_ITERATION = 3 };
+ * in, update on the host or staged, activations and sums out and in. Prefetch, states in and update also a second time,
+ * after a speculative update that did not count. */
+enum { ITEMS_PER_PARTITION = 20, ITEMS_IN_CHUNKS = 7, ITEMS_PER_ITERATION = 3 };
 
-int ah__timeline_new(struct ah_timeline **out, int layers, int chunks, int iterations)
+int ah__timeline_new(struct ah_timeline **out, int layers, int chunks, int rounds)
 {
     struct ah_timeline *timeline;
     AH_TRY(ah__new(&timeline, 1, sizeof *timeline));
     timeline->layers = layers;
     int items = (layers + 2) * (ITEMS_PER_PARTITION + ITEMS_IN_CHUNKS * (chunks - 1)) + ITEMS_PER_ITERATION;
-    timeline->span_capacity = (size_t)iterations * (size_t)items;
+    timeline->span_capacity = (size_t)rounds * (size_t)items;
     timeline->sample_capacity = 2 * timeline->span_capacity;
     if (ah__new(&timeline->spans, timeline->span_capacity, sizeof *timeline->spans) ||
         ah__new(&timeline->samples, timeline->sample_capacity, sizeof *timeline->samples)) {

@@ -118,7 +118,20 @@ static void shared_areas(struct areas *device, const struct ah_partition *partit
     area_add(device, layout->groups[0].grad_offset, sum > other_sum ? sum : other_sum);
 }
 
-/* What each micro-batch has of its own: boundary inputs, saved sets of blocks that keep them, the boundary. */
+/* Rounds of a step, of which the longest has so many micro-batches. */
+static int rounds_of(const struct ah_partition *partition, const struct ah_switches *s)
+{
+    int all = ah__micro_batches(partition), asked = s->passes > 1 && s->world_size == 1 ? s->passes : 1;
+    return asked < all ? asked : all;
+}
+
+static int at_once(const struct ah_partition *partition, const struct ah_switches *s)
+{
+    int rounds = rounds_of(partition, s);
+    return (ah__micro_batches(partition) + rounds - 1) / rounds;
+}
+
+/* What each micro-batch of a round has of its own: boundary inputs, saved sets of blocks that keep them, boundaries. */
 static void micro_batch_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
                               const struct ah_layout *layout)
 {
@@ -127,7 +140,8 @@ static void micro_batch_areas(struct areas *areas, const struct ah_partition *pa
     int passing = s->offload_activations ? s->offload_activations + 2 : 0, stays = s->layers - passing;
     int rest = stays - s->checkpoint > 0 ? stays - s->checkpoint : 0;
     int selective = s->selective < rest ? s->selective : rest;
-    int count = ah__micro_batches(partition), kept = rest > selective ? count : 1;
+    int count = at_once(partition, s), kept = rest > selective ? count : 1;
+    int embedded = layout->embeds_late ? ah__micro_batches(partition) : count;
     int64_t cheap_bytes = block->saved_bytes - block->kept_bytes;
     for (int m = 0; m < count; m++) {
         for (int i = 0; i <= stays; i++)
@@ -138,6 +152,8 @@ static void micro_batch_areas(struct areas *areas, const struct ah_partition *pa
                      block->saved_bytes);
         for (int i = 0; i < selective; i++)
             area_add(areas, layout->kept_offset + i * layout->kept_bytes + m * layout->kept_step, block->kept_bytes);
+    }
+    for (int m = 0; m < embedded; m++) {
         area_add(areas, layout->embedding_saved_offset + m * layout->embedding_saved_step,
                  partition->code[AH_CLASS_EMBEDDING].saved_bytes);
         area_add(areas, layout->boundary_offset + m * layout->boundary_step, block->boundary_bytes);
@@ -198,10 +214,12 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     }
     micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);
-    if (partition->compute == AH_F32 || partition->groups[1].trained == 0)
-        assert_int_equal(layout->accumulator_offset, -1);
-    else
-        area_add(areas, layout->accumulator_offset, partition->groups[1].trained * 4);
+    int sums = rounds_of(partition, &plan->switches) > 1 ? 2 : partition->compute == AH_F32 ? 0 : 1;
+    sums = partition->groups[1].trained == 0 ? 0 : sums;
+    if (sums == 0)
+        assert_int_equal(layout->sums_offset, -1);
+    for (int i = 0; i < sums; i++)
+        area_add(areas, layout->sums_offset + i * layout->sum_bytes, partition->groups[1].trained * 4);
     if (partition->groups[1].coded)
         area_add(areas, layout->widened_offset, partition->groups[1].placed * (partition->compute == AH_F32 ? 4 : 2));
     tokens_areas(areas, partition, layout, layout->tokens_offset, layout->results_offset);
@@ -221,7 +239,7 @@ static void activations_are_where_they_belong(struct areas *host, const struct a
         int order = passes ? s->layers - passing + passed + 1 : b - passed;
         bool whole = order <= s->checkpoint, all = order > s->checkpoint + s->selective;
         int64_t step = all ? layout->saved_step : layout->kept_step;
-        int64_t bytes = layout->input_bytes + (whole ? 0 : step * ah__micro_batches(partition));
+        int64_t bytes = layout->input_bytes + (whole ? 0 : step * at_once(partition, &plan->switches));
         int64_t stage = layout->activation_stages_offset + passed % 2 * layout->activation_stage_bytes;
         assert_int_equal(group->input_offset,
                          passes ? stage : layout->inputs_offset + (b - 1 - passed) * layout->input_bytes);
@@ -255,6 +273,8 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
             area_add(areas, set + ah__state_at(&layout->groups[plan->switches.layers], j),
                      state_size(partition, j, part));
     }
+    for (int i = 0; rounds_of(partition, &plan->switches) > 1 && i < plan->switches.layers; i++)
+        area_add(areas, layout->host_sums_offset + i * layout->sum_bytes, partition->groups[1].trained * 4);
     tokens_areas(areas, partition, layout, layout->host_tokens_offset, layout->host_results_offset);
     area_add(areas, layout->host_staging_offset, layout->host_staging_bytes);
 }
@@ -271,6 +291,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
         fixture.partition.step.moments = (const enum ah_dtype[]){AH_F32, AH_BF16, AH_U8}[fixture_draw(&fixture, 0, 2)];
         fixture.partition.step.master = fixture_draw(&fixture, 0, 1) ? AH_F32 : fixture.partition.compute;
         fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
+        plan.switches.passes = (int)fixture_draw(&fixture, 0, 4);
         fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
         plan.switches.share_embedding_head = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
         if (fixture_draw(&fixture, 0, 1)) {

@@ -128,7 +128,12 @@ void exact_switches(struct ah_switches *switches, uint32_t keep, const struct ah
         how.without |= 1U << AH_SWITCH_share_embedding_head;
     if (ah__world_size(switches) == 1)
         how.without |= 1U << AH_SWITCH_unsharded;
+    int micro_batches = ah__micro_batches(partition);
+    bool rounds = ah__policy_uses(policy, AH_SWITCH_passes) && ah__world_size(switches) == 1 && exact_draw(0, 1);
+    how.without |= 1U << AH_SWITCH_passes; /* of which a step has few */
     ah__switches_draw(switches, &how);
+    if (rounds)
+        switches->passes = exact_draw(1, micro_batches);
     ah__sched_config_of(&config, switches, partition, policy);
     int least = ah__sched_min_buffers(&config);
     switches->buffers = switches->buffers > least ? switches->buffers : least;

@@ -1,101 +1,6 @@
-#include "sched/check.h"
-
-#include "test.h"
+#include "sched/checker.h"
 
 #include <stdlib.h>
-
-struct checker {
-    const struct ah_timeline *timeline;
-    const struct ah_sched_config *config;
-    int64_t iterations;
-    const struct ah_span **voided; /* prefetches that were done again, since the update before was */
-    size_t voided_count;
-    const struct ah_span **found; /* [chunk][iteration][partition][kind]; backward casts and gathers count as chunk 1,
-                                   * staged updates as those of the host */
-};
-
-static const struct ah_span *get(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
-{
-    if (k < 0 || k >= c->iterations)
-        return NULL;
-    return c->found[(k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
-}
-
-static const struct ah_span *get_chunk(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind,
-                                       int chunk)
-{
-    int64_t one = c->iterations * (c->config->switches.layers + 2) * AH_ITEM_COUNT;
-    if (k < 0 || k >= c->iterations)
-        return NULL;
-    return c->found[chunk * one + (k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
-}
-
-/* A cast or gather for the backward. */
-static const struct ah_span *get_again(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
-{
-    return get_chunk(c, k, partition, kind, 1);
-}
-
-/* The update of a chunk that counts: the final one; without one, the speculative one. */
-static const struct ah_span *update_of(const struct checker *c, int64_t k, int partition, int chunk)
-{
-    const struct ah_span *final = get_chunk(c, k, partition, AH_ITEM_UPDATE_HOST, chunk);
-    return final ? final : get_chunk(c, k, partition, AH_ITEM_UPDATE_SPECULATIVE, chunk);
-}
-
-/* What a chunk's staged update found in its stage; of a speculative one kept where no update is. */
-static const struct ah_span *states_of(const struct checker *c, const struct ah_span *update)
-{
-    enum ah_item_kind kind = update->item.shadow_set >= 0 ? AH_ITEM_UPDATE_STAGED : AH_ITEM_STATES_IN;
-    return get_chunk(c, update->item.iteration, update->item.partition, kind, update->item.chunk);
-}
-
-/* The kind under which an item is kept. */
-static enum ah_item_kind kept_as(const struct ah_item *item)
-{
-    bool ahead = item->shadow_set >= 0;
-    if (item->kind == AH_ITEM_UPDATE_STAGED)
-        return ahead ? AH_ITEM_UPDATE_SPECULATIVE : AH_ITEM_UPDATE_HOST;
-    return item->kind == AH_ITEM_STATES_IN && ahead ? AH_ITEM_UPDATE_STAGED : item->kind;
-}
-
-static bool on_host(const struct ah_sched_config *config, int g)
-{
-    if (g == 0)
-        return config->switches.embedding_on_host;
-    return g > config->switches.layers ? config->switches.head_on_host
-                                       : g > config->switches.layers - config->switches.offload_optimizer;
-}
-
-static bool refetches(const struct ah_sched_config *config, int g)
-{
-    int first = config->switches.layers - config->switches.offload_optimizer + 1;
-    return g >= first && g < first + config->switches.offload_params && g <= config->switches.layers;
-}
-
-/* `later` must exist and start after `earlier`, which must exist, has ended. */
-static void after(const struct checker *c, int64_t k, int g, enum ah_item_kind later_kind,
-                  const struct ah_span *earlier, const char *what)
-{
-    const struct ah_span *later = get(c, k, g, later_kind);
-    if (!later)
-        fail_msg("iteration %lld partition %d: no %s", (long long)k, g, ah__item_names[later_kind]);
-    else if (!earlier)
-        fail_msg("iteration %lld partition %d: %s without %s", (long long)k, g, ah__item_names[later_kind], what);
-    else if (later->start_ns < earlier->end_ns)
-        fail_msg("iteration %lld partition %d: %s starts at %lld, before %s ends at %lld", (long long)k, g,
-                 ah__item_names[later_kind], (long long)later->start_ns, what, (long long)earlier->end_ns);
-}
-
-/* `later` starts after `earlier` has ended, both given. */
-static void after_span(const struct ah_span *later, const struct ah_span *earlier, const char *what)
-{
-    if (!later || !earlier)
-        fail_msg("%s: %s", what, later ? "the earlier item is missing" : "the later item is missing");
-    else if (later->start_ns < earlier->end_ns)
-        fail_msg("iteration %lld partition %d: %s: %lld is before %lld", (long long)later->item.iteration,
-                 later->item.partition, what, (long long)later->start_ns, (long long)earlier->end_ns);
-}
 
 /* States of so many blocks visit the device, those of no others; what arrives in a stage is what is updated there. */
 static void check_streamed(const struct checker *c, const struct ah_span *update, const struct ah_span *offload)
@@ -233,7 +138,10 @@ static void check_group(const struct checker *c, int64_t k, int g)
 {
     const struct ah_span *forward = get(c, k, g, AH_ITEM_FORWARD), *backward = get(c, k, g, AH_ITEM_BACKWARD);
     int head = c->config->switches.layers + 1;
-    after(c, k, g, AH_ITEM_BACKWARD, forward, "forward");
+    if (ends(c, k) || g > 0 || !is_late(c))
+        after(c, k, g, AH_ITEM_BACKWARD, forward, "forward");
+    else
+        assert_null(backward);
     if (stays_whole(c->config, g)) {
         assert_null(get(c, k, g, AH_ITEM_CAST));
         assert_true(forward->item.param_buffer < 0 && backward->item.param_buffer < 0);
@@ -242,24 +150,32 @@ static void check_group(const struct checker *c, int64_t k, int g)
         check_casts(c, k, g);
     if (c->config->switches.world_size > 1)
         check_ranks(c, k, g);
-    after(c, k, g, AH_ITEM_FORWARD, g ? get(c, k, g - 1, AH_ITEM_FORWARD) : get(c, k, 0, AH_ITEM_INPUT), "its input");
-    if (g < head)
+    after(c, k, g, AH_ITEM_FORWARD,
+          g ? get(c, k, g - 1, AH_ITEM_FORWARD) : get(c, k - k % c->of_iteration, 0, AH_ITEM_INPUT), "its input");
+    if (g < head && backward)
         after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g + 1, AH_ITEM_BACKWARD), "the backward above");
     if (!on_host(c->config, g)) {
-        after(c, k, g, AH_ITEM_UPDATE_DEVICE, backward, "backward");
-        if (k > 0)
+        if (ends(c, k))
+            after(c, k, g, AH_ITEM_UPDATE_DEVICE, backward, "backward");
+        else
+            assert_null(get(c, k, g, AH_ITEM_UPDATE_DEVICE));
+        if (k > 0 && begins(c, k))
             after(c, k, g, AH_ITEM_FORWARD, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "the last update");
         return;
     }
     for (int t = 0; t < c->config->switches.chunks; t++) {
-        const struct ah_span *fetch = get_chunk(c, k, g, AH_ITEM_PREFETCH, t),
+        const struct ah_span *fetch = get_chunk(c, fetched_in(c, k, g), g, AH_ITEM_PREFETCH, t),
                              *offload = get_chunk(c, k, g, AH_ITEM_OFFLOAD, t);
         after_span(forward, fetch, "forward after its fetch");
+        if (k > 0 && begins(c, k))
+            after_span(fetch, update_of(c, k - 1, g, t), "fetch after the last update");
+        if (!ends(c, k)) {
+            assert_true(!offload && !update_of(c, k, g, t));
+            continue;
+        }
         after_span(offload, backward, "offload after backward");
         after_span(update_of(c, k, g, t), offload, "update after its gradient");
         check_streamed(c, update_of(c, k, g, t), offload);
-        if (k > 0)
-            after_span(fetch, update_of(c, k - 1, g, t), "fetch after the last update");
     }
     bool evicted = refetches(c->config, g) && c->config->policy->evicts && c->config->switches.world_size == 1;
     assert_true((get(c, k, g, AH_ITEM_EVICT) != NULL) == evicted);
@@ -269,10 +185,13 @@ static void check_group(const struct checker *c, int64_t k, int g)
     }
     if (refetches(c->config, g)) {
         after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g, AH_ITEM_REFETCH), "refetch");
-        after_span(update_of(c, k, g, 0), get(c, k, g, AH_ITEM_REFETCH), "update after the refetch of what it changes");
+        if (ends(c, k))
+            after_span(update_of(c, k, g, 0), get(c, k, g, AH_ITEM_REFETCH),
+                       "update after the refetch of what it changes");
     }
     if (g == 0 && c->config->shared_embedding)
-        after(c, k, head, AH_ITEM_FORWARD, get(c, k, 0, AH_ITEM_PREFETCH), "prefetch of the embedding");
+        after(c, k, head, AH_ITEM_FORWARD, get(c, fetched_in(c, k, 0), 0, AH_ITEM_PREFETCH),
+              "prefetch of the embedding");
 }
 
 /* With clipping: what is final comes after the norm is known (on the device: after the last backward), what is
@@ -290,7 +209,7 @@ static void check_clipping(const struct checker *c, int64_t k, int g)
         const struct ah_span *final = get_chunk(c, k, g, AH_ITEM_UPDATE_HOST, t);
         const struct ah_span *ahead = get_chunk(c, k, g, AH_ITEM_UPDATE_SPECULATIVE, t);
         const struct ah_span *fetch = get_chunk(c, k + 1, g, AH_ITEM_PREFETCH, t);
-        const struct ah_span *before = get_chunk(c, k, g, AH_ITEM_PREFETCH, t);
+        const struct ah_span *before = get_chunk(c, fetched_in(c, k, g), g, AH_ITEM_PREFETCH, t);
         if (final)
             after_span(final, norms, "final update after the norms");
         if (final && ahead)
@@ -355,8 +274,9 @@ static void check_ends(const struct checker *c, int64_t k)
         after(c, k, head, AH_ITEM_CAST, embedded, "the embedding's forward");
     if (!on_host(c->config, head) && c->config->clips)
         return; /* gradients have a place each */
-    after(c, k, 0, AH_ITEM_BACKWARD, gradient_end(c, k, head), "the head's gradient");
-    if (k > 0)
+    if (ends(c, k))
+        after(c, k, 0, AH_ITEM_BACKWARD, gradient_end(c, k, head), "the head's gradient");
+    if (k > 0 && begins(c, k))
         after(c, k, head, AH_ITEM_FORWARD, gradient_end(c, k - 1, 0), "the embedding's gradient");
 }
 
@@ -365,9 +285,9 @@ static void check_voided(const struct checker *c, const struct ah_span *fetch)
 {
     const struct ah_item *item = &fetch->item;
     const struct ah_span *ahead =
-        get_chunk(c, item->iteration - 1, item->partition, AH_ITEM_UPDATE_SPECULATIVE, item->chunk);
-    const struct ah_span *final = get_chunk(c, item->iteration - 1, item->partition, AH_ITEM_UPDATE_HOST, item->chunk);
-    const struct ah_span *again = get_chunk(c, item->iteration, item->partition, AH_ITEM_PREFETCH, item->chunk);
+        get_chunk(c, item->round - 1, item->partition, AH_ITEM_UPDATE_SPECULATIVE, item->chunk);
+    const struct ah_span *final = get_chunk(c, item->round - 1, item->partition, AH_ITEM_UPDATE_HOST, item->chunk);
+    const struct ah_span *again = get_chunk(c, item->round, item->partition, AH_ITEM_PREFETCH, item->chunk);
     assert_true(c->config->clips);
     after_span(fetch, ahead, "fetch after the speculative update");
     after_span(again, final, "fetch again after the update that counts");
@@ -380,68 +300,52 @@ static void check_voided(const struct checker *c, const struct ah_span *fetch)
 static const struct ah_span *first_fetch(const struct checker *c, int64_t k, int g)
 {
     for (size_t i = 0; i < c->voided_count; i++)
-        if (c->voided[i]->item.iteration == k && c->voided[i]->item.partition == g && c->voided[i]->item.chunk == 0)
+        if (c->voided[i]->item.round == k && c->voided[i]->item.partition == g && c->voided[i]->item.chunk == 0)
             return c->voided[i];
     return get(c, k, g, AH_ITEM_PREFETCH);
 }
 
-static void check_iteration(const struct checker *c, int64_t k)
+static void check_round(const struct checker *c, int64_t k)
 {
     int head = c->config->switches.layers + 1;
     for (int g = 0; g <= head; g++)
         check_group(c, k, g);
     check_ends(c, k);
-    for (int g = 0; c->config->clips && g <= head; g++)
-        check_clipping(c, k, g);
     check_sets(c, k);
-    check_streams(c, k);
     check_activations(c, k);
-    after(c, k, head, AH_ITEM_RESULT, get(c, k, head, AH_ITEM_FORWARD), "forward");
-    after(c, k, 0, AH_ITEM_RESULT, get(c, k, 0, AH_ITEM_BACKWARD), "backward");
-    if (k >= 2)
-        after(c, k, 0, AH_ITEM_INPUT, get(c, k - 2, 0, AH_ITEM_BACKWARD), "the last reader of its buffer");
+    check_shares(c, k);
+    check_sums(c, k);
+    int64_t two_ago = k - c->of_iteration - 1; /* the last round of the iteration before the last */
+    if (begins(c, k) && two_ago >= 0)
+        after(c, k, 0, AH_ITEM_INPUT, get(c, two_ago, 0, AH_ITEM_BACKWARD), "the last reader of its buffer");
     if (c->config->policy->barrier && k > 0)
         for (int g = 0; g <= head; g++)
             if (on_host(c->config, g))
                 after(c, k, 0, AH_ITEM_FORWARD, update_of(c, k - 1, g, 0), "the barrier");
+    if (!ends(c, k))
+        return;
+    for (int g = 0; c->config->clips && g <= head; g++)
+        check_clipping(c, k, g);
+    check_streams(c, k);
+    after(c, k, head, AH_ITEM_RESULT, get(c, k, head, AH_ITEM_FORWARD), "forward");
+    after(c, k, 0, AH_ITEM_RESULT, get(c, k, 0, AH_ITEM_BACKWARD), "backward");
 }
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-struct hold {
-    int buffer;
-    int64_t from, to;
-};
-
-static void hold_add(struct hold *holds, size_t *count, const struct ah_span *from, const struct ah_span *to,
-                     int buffer)
-{
-    if (!from || !to)
-        return;
-    assert_true(buffer >= 0);
-    holds[(*count)++] = (struct hold){buffer, from->start_ns, to->end_ns};
-}
-
-static int by_buffer_and_time(const void *left, const void *right)
-{
-    const struct hold *a = left, *b = right;
-    if (a->buffer != b->buffer)
-        return a->buffer - b->buffer;
-    return (a->from > b->from) - (a->from < b->from);
-}
-
 static void check_buffers(const struct checker *c)
 {
-    struct hold *holds = calloc((size_t)(c->iterations * c->config->switches.layers * 5), sizeof *holds);
+    struct hold *holds = calloc((size_t)(c->rounds * c->config->switches.layers * 5), sizeof *holds);
     size_t count = 0;
-    for (int64_t k = 0; k < c->iterations; k++)
+    for (int64_t k = 0; k < c->rounds; k++)
         for (int g = 1; g <= c->config->switches.layers; g++) {
             const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = first_fetch(c, k, g);
             const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
-            if (c->config->own_gradients) {
+            if (c->config->own_gradients || !ends(c, k)) {
                 assert_int_equal(backward->item.grad_buffer, -1);
-                if (k > 0)
-                    after(c, k, g, AH_ITEM_BACKWARD, gradient_end(c, k - 1, g), "the last reader of its gradient");
+                if (ends(c, k) && k >= c->of_iteration)
+                    after(c, k, g, AH_ITEM_BACKWARD, gradient_end(c, k - c->of_iteration, g),
+                          "the last reader of its gradient");
             } else {
                 hold_add(holds, &count, backward,
                          waits_reduced(c->config, g) ? get(c, k, g, AH_ITEM_REDUCE) : gradient_end(c, k, g),
@@ -458,23 +362,18 @@ static void check_buffers(const struct checker *c)
                 hold_add(holds, &count, fetch, backward, fetch->item.param_buffer);
             }
         }
-    qsort(holds, count, sizeof *holds, by_buffer_and_time);
-    for (size_t i = 0; i < count; i++) {
-        assert_in_range(holds[i].buffer, 0, c->config->switches.buffers - 1);
-        if (i > 0 && holds[i].buffer == holds[i - 1].buffer && holds[i].from < holds[i - 1].to)
-            fail_msg("buffer %d is taken at %lld while held until %lld", holds[i].buffer, (long long)holds[i].from,
-                     (long long)holds[i - 1].to);
-    }
+    check_holds(holds, count, c->config->switches.buffers);
     free(holds);
 }
 
 void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_config *config)
 {
-    struct checker c = {.timeline = timeline, .config = config};
+    struct checker c = {
+        .timeline = timeline, .config = config, .of_iteration = config->rounds > 1 ? config->rounds : 1};
     for (size_t i = 0; i < timeline->span_count; i++)
-        if (timeline->spans[i].item.iteration >= c.iterations)
-            c.iterations = timeline->spans[i].item.iteration + 1;
-    int64_t one = c.iterations * (config->switches.layers + 2) * AH_ITEM_COUNT;
+        if (timeline->spans[i].item.round >= c.rounds)
+            c.rounds = timeline->spans[i].item.round + 1;
+    int64_t one = c.rounds * (config->switches.layers + 2) * AH_ITEM_COUNT;
     c.voided = calloc(timeline->span_count, sizeof(const struct ah_span *));
     c.found = calloc((size_t)((AH_SCHED_MOST_CHUNKS + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
@@ -483,7 +382,7 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
                      (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
         const struct ah_span **at =
             &c.found[(again ? one : span->item.chunk * one) +
-                     (span->item.iteration * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +
+                     (span->item.round * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +
                      (int)kept_as(&span->item)];
         if (*at && span->item.kind == AH_ITEM_PREFETCH)
             c.voided[c.voided_count++] = *at;
@@ -491,11 +390,12 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
             fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);
         *at = span;
     }
-    for (int64_t k = 0; k < c.iterations; k++)
-        check_iteration(&c, k);
+    for (int64_t k = 0; k < c.rounds; k++)
+        check_round(&c, k);
     for (size_t i = 0; i < c.voided_count; i++)
         check_voided(&c, c.voided[i]);
     check_buffers(&c);
+    check_sum_places(&c);
     check_stages(&c);
     free(c.voided);
     free(c.found);

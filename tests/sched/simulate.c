@@ -11,9 +11,13 @@ int draw(int from, int to)
     return from + (int)(ah__random_bits(7, counter++) % (uint64_t)(to - from + 1));
 }
 
-void random_costs(struct ah_costs *costs, int layers)
+void random_costs(struct ah_costs *costs, const struct ah_sched_config *config)
 {
-    *costs = (struct ah_costs){.layers = layers, .lanes.notify_ns = draw(0, 1) * draw(0, 500)};
+    *costs = (struct ah_costs){.layers = config->switches.layers,
+                               .micro_batches = config->micro_batches,
+                               .sums_out_ns = draw(1, 4000),
+                               .sums_in_ns = draw(1, 4000),
+                               .lanes.notify_ns = draw(0, 1) * draw(0, 500)};
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
         for (int class = 0; class < AH_CLASS_COUNT; class ++)
             costs->ns[kind][class] = draw(1, 1 << draw(3, 14));

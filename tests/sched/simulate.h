@@ -7,7 +7,7 @@
 
 /* From one number to another, both included. */
 int draw(int from, int to);
-void random_costs(struct ah_costs *costs, int layers);
+void random_costs(struct ah_costs *costs, const struct ah_sched_config *config);
 
 /* Without a scheduler; whoever asks closes its device. */
 struct ah_drive drive_of(struct ah_costs *costs);

@@ -13,7 +13,7 @@ static bool a_chunk_is_left(const struct ah_sched *sched)
     int chunks = sched->config.switches.chunks;
     for (int g = 1; g <= sched->config.switches.layers && sched->in_flight[AH_LANE_H2D] < QUEUE_DEPTH; g++) {
         const struct group *group = &sched->groups[g];
-        int updated = group->ready_for == group->param_iteration ? chunks : group->updated;
+        int updated = group->ready_for == group->param_round ? chunks : group->updated;
         if (group->param_buffer >= 0 && group->fetched > 0 && group->fetched < updated)
             return true;
     }
@@ -87,7 +87,7 @@ static struct looks look_at_chunks(int rounds)
                                                       .prefetch_distance = 1},
                                          .policy = &ah__policy_autohete};
         struct ah_costs costs;
-        random_costs(&costs, LAYERS);
+        random_costs(&costs, &config);
         config.switches.buffers = config.switches.out_of_order = ah__sched_min_buffers(&config) + draw(0, 4);
         look_at_plan(&looks, &config, &costs);
     }

@@ -31,6 +31,10 @@ static void random_config(struct ah_sched_config *config)
     if (config->switches.world_size == 1)
         how.without |= 1U << AH_SWITCH_unsharded;
     ah__switches_draw(&config->switches, &how);
+    config->micro_batches = draw(1, 7);
+    config->sums_blocks = draw(0, 4) > 0;
+    config->switches.passes = draw(0, 1) && ah__policy_uses(config->policy, AH_SWITCH_passes) ? draw(1, 8) : 1;
+    config->rounds = ah__rounds(&config->switches, config->micro_batches);
     int least = ah__sched_min_buffers(config);
     config->switches.buffers = config->switches.buffers > least ? config->switches.buffers : least;
 }
@@ -43,6 +47,7 @@ static void random_baseline(struct ah_sched_config *config)
     struct ah_switches placement;
     int count = 0;
     random_config(config);
+    config->switches.passes = config->rounds = 1;
     config->policy = baselines[draw(0, 4)];
     while (config->policy->placement(&placement, config->switches.layers, count))
         count++;
@@ -78,8 +83,8 @@ static void no_plan_deadlocks_or_races(void **state)
         struct ah_costs costs;
         struct ah_timeline *timeline;
         random_any(&config);
-        random_costs(&costs, config.switches.layers);
-        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 4));
+        random_costs(&costs, &config);
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 4 * config.rounds));
         simulate(&config, &costs, timeline, 4, false);
         check_timeline(timeline, &config);
         ah_timeline_free(timeline);
@@ -115,7 +120,7 @@ static void parameters_are_fetched_ahead_of_the_norms(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         struct ah_costs costs;
         struct ah_timeline *timeline;
-        random_costs(&costs, LAYERS);
+        random_costs(&costs, &config);
         assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.chunks, ITERATIONS));
         simulate(&config, &costs, timeline, ITERATIONS, false);
         check_timeline(timeline, &config);
@@ -139,15 +144,15 @@ static void forward_only_runs_every_forward(void **state)
         struct ah_costs costs;
         struct ah_timeline *timeline;
         random_any(&config);
-        random_costs(&costs, config.switches.layers);
-        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 3));
+        random_costs(&costs, &config);
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 3 * config.rounds));
         simulate(&config, &costs, timeline, 3, true);
         int forwards = 0;
         for (size_t i = 0; i < timeline->span_count; i++) {
             forwards += timeline->spans[i].item.kind == AH_ITEM_FORWARD;
             assert_int_not_equal(timeline->spans[i].item.kind, AH_ITEM_BACKWARD);
         }
-        assert_int_equal(forwards, 3 * (config.switches.layers + 2));
+        assert_int_equal(forwards, 3 * config.rounds * (config.switches.layers + 2));
         ah_timeline_free(timeline);
     }
 }
@@ -160,7 +165,7 @@ static void stretches_follow_each_other(void **state)
         struct ah_sched_config config;
         struct ah_costs costs;
         random_any(&config);
-        random_costs(&costs, config.switches.layers);
+        random_costs(&costs, &config);
         struct ah_drive drive = drive_of(&costs);
         assert_ok(ah__sched_new(&drive.sched, &config));
         int64_t limit = 0;
@@ -200,7 +205,7 @@ static void iterations_begin_at_any_time(void **state)
         struct ah_sched_config config;
         struct ah_costs costs;
         random_any(&config);
-        random_costs(&costs, config.switches.layers);
+        random_costs(&costs, &config);
         struct ah_drive drive = drive_of(&costs);
         assert_ok(ah__sched_new(&drive.sched, &config));
         struct extending extending = {.sched = drive.sched, .limit = 1, .last = ITERATIONS};
@@ -278,7 +283,7 @@ static void ranks_need_no_buffers_for_gradients_with_places_of_their_own(void **
                 {2, 4, 1, {3, 1}},
                 {0, 0, LAYERS, {3, 0}}};
     struct ah_costs costs;
-    random_costs(&costs, LAYERS);
+    random_costs(&costs, &(struct ah_sched_config){.switches.layers = LAYERS});
     for (size_t r = 0; r < AH_LENGTH(rows); r++)
         for (int own = 0; own < 2; own++) {
             struct ah_sched_config config = {.switches = {.layers = LAYERS,

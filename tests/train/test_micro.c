@@ -51,6 +51,45 @@ static void resumes_to_the_same_bits(void **state)
     expect_same_file(whole.out, parts.out, "checkpoint/optimizer.safetensors");
 }
 
+/* Half of it in one number of rounds, half in another. */
+static void resumes_in_other_rounds(void **state)
+{
+    (void)state;
+    struct place whole, parts;
+    struct ah_train_result result, again;
+    place_init(&whole);
+    place_init(&parts);
+    struct ah_train_options options = micro_options(&whole);
+    options.passes = 1;
+    options.plan = "auto";
+    assert_ok(ah_train(&result, &options));
+    options = micro_options(&parts);
+    options.passes = BATCH;
+    options.plan = "auto";
+    assert_ok(train_watched(&again, &options, NULL, stop_early));
+    assert_int_equal(again.device_peak_bytes_used, again.device_peak_bytes_predicted);
+    options = resume_of(&parts);
+    options.profile_path = NULL;
+    options.passes = 2;
+    options.plan = "auto";
+    assert_ok(ah_train(&again, &options));
+    assert_int_equal(again.device_peak_bytes_used, again.device_peak_bytes_predicted);
+    assert_true(again.final_loss == result.final_loss);
+    assert_true(again.val_loss == result.val_loss);
+    expect_same_file(whole.out, parts.out, "checkpoint/model.safetensors");
+    expect_same_file(whole.out, parts.out, "checkpoint/optimizer.safetensors");
+    options.passes = BATCH + 1;
+    assert_fails(ah_train(&again, &options), AH_EINPUT,
+                 "passes: found 5, expected 1 to 4, the micro-batches of a step");
+    options.passes = 2;
+    options.plan = "c=2,p=1,o=3,passes=2";
+    assert_fails(ah_train(&again, &options), AH_EINPUT,
+                 "passes: found it beside a plan, expected passes=2 in the plan");
+    options.passes = 0;
+    options.plan = "c=2,p=1,o=3,passes=5";
+    assert_fails(ah_train(&again, &options), AH_EINPUT, "passes=5: found 5, expected at most 4");
+}
+
 static int take_summary(const struct ah_trainer *trainer, void *context)
 {
     ah_trainer_summary(trainer, context);
@@ -108,5 +147,5 @@ static void a_refused_budget_names_what_would_do(void **state)
     assert_true(result.device_peak_bytes_used <= options.budget.device_bytes);
 }
 
-AH_TEST_SUITE("train/micro", cmocka_unit_test(resumes_to_the_same_bits), cmocka_unit_test(auto_chooses_once),
-              cmocka_unit_test(a_refused_budget_names_what_would_do))
+AH_TEST_SUITE("train/micro", cmocka_unit_test(resumes_to_the_same_bits), cmocka_unit_test(resumes_in_other_rounds),
+              cmocka_unit_test(auto_chooses_once), cmocka_unit_test(a_refused_budget_names_what_would_do))

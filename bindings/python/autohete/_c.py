@@ -278,7 +278,8 @@ class ah_switches(Structure):
         ("out_of_order", c_int),
         ("prefetch_distance", c_int),
         ("shadows", c_int),
-        ("reserved", c_int * 15),
+        ("passes", c_int),
+        ("reserved", c_int * 14),
     ]
 
 
@@ -310,6 +311,7 @@ class ah_search_options(Structure):
     _fields_ = [
         ("warm_start", POINTER(ah_plan)),
         ("effort", c_int),
+        ("passes", c_int),
     ]
 
 
@@ -328,6 +330,7 @@ class ah_micro_batch_options(Structure):
         ("policy", c_char_p),
         ("effort", c_int),
         ("profile", ah_profile_options),
+        ("passes", c_int),
     ]
 
 
@@ -420,6 +423,7 @@ class ah_session_options(Structure):
         ("moments", c_char_p),
         ("strict", c_bool),
         ("tuning", ah_tuning),
+        ("passes", c_int),
     ]
 
 
@@ -565,6 +569,7 @@ class ah_train_options(Structure):
         ("tuning", ah_tuning),
         ("adapter_dir", c_char_p),
         ("convert_states", c_bool),
+        ("passes", c_int),
     ]
 
 

@@ -1,0 +1,352 @@
+/* The bounds of predict.h, which no schedule of a plan can beat: what each lane has to do in a step, and cycles between
+ * steps. */
+#include <math.h>
+
+#include "plan/predict.h"
+#include "sched/switches.h"
+
+/* Times of one item kind for embedding, block and head. */
+struct triple {
+    int64_t e, b, h;
+};
+
+static struct triple times(const struct ah_predictor *predictor, enum ah_item_kind kind)
+{
+    const int64_t *ns = predictor->profile->costs.ns[kind];
+    return (struct triple){ns[AH_CLASS_EMBEDDING], ns[AH_CLASS_BLOCK], ns[AH_CLASS_HEAD]};
+}
+
+/* Blocks of the other kind among [first, last]. */
+static int64_t others(const struct ah_predictor *predictor, int64_t first, int64_t last)
+{
+    const int *from = predictor->partition->others_from;
+    return from && first <= last ? from[first] - from[last + 1] : 0;
+}
+
+/* One of forward and backward, of blocks [first, layers]. */
+static int64_t blocks_ns(const struct ah_predictor *predictor, enum ah_item_kind kind, int64_t first)
+{
+    const struct ah_costs *costs = &predictor->profile->costs;
+    int64_t layers = predictor->partition->layers, of_other = others(predictor, first, layers);
+    int64_t other_ns = kind == AH_ITEM_FORWARD ? costs->other.forward_ns : costs->other.backward_ns;
+    return (layers - first + 1 - of_other) * costs->ns[kind][AH_CLASS_BLOCK] + of_other * other_ns;
+}
+
+/* The same of both. */
+static int64_t both_ns(const struct ah_predictor *predictor, int64_t first)
+{
+    return blocks_ns(predictor, AH_ITEM_FORWARD, first) + blocks_ns(predictor, AH_ITEM_BACKWARD, first);
+}
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t min_ns(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* An item kind over all groups whose optimizer is on the host. */
+static int64_t on_host_ns(const struct ah_switches *switches, struct triple t)
+{
+    return (switches->embedding_on_host ? t.e : 0) + switches->offload_optimizer * t.b +
+           (switches->head_on_host ? t.h : 0);
+}
+
+/* Updates that the host does: those of its blocks that do not stream. */
+static int64_t host_updates_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
+    return on_host_ns(switches, update) - switches->staged * update.b;
+}
+
+static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
+{
+    return (switches->embedding_on_host ? 0 : t.e) + (switches->layers - switches->offload_optimizer) * t.b +
+           (switches->head_on_host ? 0 : t.h);
+}
+
+/* Of several ranks each block whose part stays on the device is cast for forward and for backward unless it stays
+ * unsharded; embedding and head optimized there once where they share a place. */
+static int64_t casts_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    struct triple cast = times(predictor, AH_ITEM_CAST);
+    int64_t ends = 0;
+    if (ah__world_size(switches) == 1)
+        return 0;
+    if (switches->share_embedding_head)
+        ends = (switches->embedding_on_host ? 0 : cast.e) + (switches->head_on_host ? 0 : cast.h);
+    return 2 * (switches->layers - switches->offload_params - switches->unsharded) * cast.b + ends;
+}
+
+static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    struct triple gather = times(predictor, AH_ITEM_GATHER), reduce = times(predictor, AH_ITEM_REDUCE);
+    const struct ah_costs *costs = &predictor->costs;
+    int64_t stays = ah__costs_gather_ns(costs, AH_CLASS_BLOCK, true);
+    if (ah__world_size(switches) == 1)
+        return 0;
+    if (!switches->share_embedding_head) {
+        gather.e = ah__costs_gather_ns(costs, AH_CLASS_EMBEDDING, !switches->embedding_on_host);
+        gather.h = ah__costs_gather_ns(costs, AH_CLASS_HEAD, !switches->head_on_host);
+    }
+    return gather.e + gather.h + reduce.e + reduce.h + switches->layers * (2 * gather.b + reduce.b) +
+           switches->unsharded * (stays - 2 * gather.b);
+}
+
+/* Recomputation of one block, whole or selectively. */
+static int64_t block_again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int block)
+{
+    struct ah_block_costs costs = ah__costs_block(&predictor->profile->costs, others(predictor, block, block) > 0);
+    if (ah__recomputes(switches, block))
+        return costs.recompute_ns;
+    return ah__recomputes_selectively(switches, block) ? costs.selective_ns : 0;
+}
+
+/* What blocks from `first` on recompute. */
+static int64_t again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t first)
+{
+    const struct ah_costs *costs = &predictor->profile->costs;
+    int64_t sum = 0, whole = switches->checkpoint, end = whole + switches->selective;
+    if (switches->offload_activations > 0 && (first > 1 || predictor->partition->others_from)) {
+        for (int block = (int)first; block <= switches->layers; block++)
+            sum += block_again_ns(switches, predictor, block);
+        return sum;
+    }
+    int64_t from = max_ns(first, whole + 1), of_other = others(predictor, first, whole);
+    int64_t of_other_selective = others(predictor, from, end);
+    return (max_ns(0, whole - first + 1) - of_other) * costs->recompute_ns[AH_CLASS_BLOCK] +
+           of_other * costs->other.recompute_ns +
+           (max_ns(0, end - from + 1) - of_other_selective) * costs->selective_ns[AH_CLASS_BLOCK] +
+           of_other_selective * costs->other.selective_ns;
+}
+
+/* Micro-batches of a round that has the most, as a share of a step's. */
+static double round_share(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    int micro_batches = ah__micro_batches(predictor->partition);
+    return (double)ah__round_most(micro_batches, ah__plan_rounds(switches, predictor)) / micro_batches;
+}
+
+/* Sums of blocks that leave, or come back, between the rounds of a step. */
+static int64_t sums_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t ns)
+{
+    bool sums = predictor->partition->groups[1].trained > 0;
+    return sums ? (ah__plan_rounds(switches, predictor) - 1) * switches->layers * ns : 0;
+}
+
+/* Parameters that come for forward: of blocks in each round, of embedding and head in each where they take turns. */
+static int64_t prefetches_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
+    int64_t rounds = ah__plan_rounds(switches, predictor), ends = switches->share_embedding_head ? rounds : 1;
+    fetch = (struct triple){ends * fetch.e, rounds * fetch.b, ends * fetch.h};
+    return on_host_ns(switches, fetch);
+}
+
+/* Activations that leave, or come back. */
+static int64_t activations_ns(const struct ah_switches *switches, const struct ah_predictor *predictor,
+                              const int64_t ns[AH_KEEPING_COUNT])
+{
+    int64_t sum = 0;
+    for (int keeping = 0; switches->offload_activations > 0 && keeping < AH_KEEPING_COUNT; keeping++)
+        sum +=
+            ns[keeping] * ah__keeping_count(switches, (enum ah_keeping)keeping, false, switches->offload_activations);
+    return (int64_t)((double)sum * round_share(switches, predictor) * ah__plan_rounds(switches, predictor));
+}
+
+int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane)
+{
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    switch (lane) {
+    case AH_LANE_COMPUTE:
+        return f.e + f.h + b.e + b.h + both_ns(predictor, 1) + again_ns(switches, predictor, 1) +
+               casts_ns(switches, predictor) + on_device_ns(switches, times(predictor, AH_ITEM_UPDATE_DEVICE));
+    case AH_LANE_H2D:
+        return prefetches_ns(switches, predictor) +
+               ah__plan_rounds(switches, predictor) * switches->offload_params * times(predictor, AH_ITEM_REFETCH).b +
+               times(predictor, AH_ITEM_INPUT).e + switches->staged * times(predictor, AH_ITEM_STATES_IN).b +
+               activations_ns(switches, predictor, predictor->costs.in_ns) +
+               sums_ns(switches, predictor, predictor->costs.sums_in_ns);
+    case AH_LANE_D2H:
+        return on_host_ns(switches, times(predictor, AH_ITEM_OFFLOAD)) + times(predictor, AH_ITEM_RESULT).e +
+               times(predictor, AH_ITEM_RESULT).h + switches->staged * times(predictor, AH_ITEM_UPDATE_STAGED).b +
+               activations_ns(switches, predictor, predictor->costs.out_ns) +
+               sums_ns(switches, predictor, predictor->costs.sums_out_ns);
+    case AH_LANE_HOST:
+        return host_updates_ns(switches, predictor);
+    default:
+        return comm_ns(switches, predictor);
+    }
+}
+
+/* What parameters take to the device and gradients from it: over the link, of which only the last (the first) chunk
+ * counts where chunks follow each other, and between the ranks. */
+static struct triple transfer(const struct ah_switches *switches, const struct ah_predictor *predictor,
+                              enum ah_item_kind link, enum ah_item_kind ranks)
+{
+    struct triple t = times(predictor, link), u = times(predictor, ranks);
+    int64_t chunks = ah__chunks(switches);
+    t = (struct triple){t.e / chunks, t.b / chunks, t.h / chunks};
+    return ah__world_size(switches) > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
+}
+
+/* The lowest block on the host that streams, or that does not; layers + 1: none. It has the longest round. */
+static int first_updated(const struct ah_switches *switches, bool streams)
+{
+    int block = ah__first_on_host(switches);
+    while (block <= switches->layers && ah__staged(switches, block) != streams)
+        block++;
+    return block;
+}
+
+/* The highest one, or 0. */
+static int last_updated(const struct ah_switches *switches, bool streams)
+{
+    int block = switches->layers;
+    while (block > 0 && (!ah__on_host(switches, block) || ah__staged(switches, block) != streams))
+        block--;
+    return block;
+}
+
+/* What the compute lane does between two items of a step, of which the first is in the first round and the second in
+ * the last: `part_ns` if there is one round, else what is not of it is less than that of one round. */
+static int64_t in_rounds_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t part_ns)
+{
+    if (ah__plan_rounds(switches, predictor) == 1)
+        return part_ns;
+    int64_t all = times(predictor, AH_ITEM_FORWARD).h + times(predictor, AH_ITEM_BACKWARD).h + both_ns(predictor, 1) +
+                  again_ns(switches, predictor, 1);
+    return part_ns >= all ? all : all - (int64_t)ceil((double)(all - part_ns) * round_share(switches, predictor));
+}
+
+/* Between the last host update of one iteration and the first of the next the host has nothing to do: that update's
+ * parameters travel, the remaining forward runs, then the backward up to the first gradient that goes to the host, and
+ * that one travels. */
+static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
+    struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
+    int64_t blocks = switches->layers, shortest = INT64_MAX;
+    int64_t of_host = switches->offload_optimizer - switches->staged;
+    int64_t above = of_host ? blocks - last_updated(switches, false) : 0;
+    if (host_updates_ns(switches, predictor) == 0)
+        return 0;
+    int64_t leave, leave_ns; /* the compute lane's part, and the transfer */
+    if (switches->head_on_host) {
+        leave = b.h;
+        leave_ns = offload.h;
+    } else if (of_host) {
+        leave = b.h + blocks_ns(predictor, AH_ITEM_BACKWARD, blocks - above) +
+                again_ns(switches, predictor, blocks - above);
+        leave_ns = offload.b;
+    } else {
+        leave = b.h + blocks_ns(predictor, AH_ITEM_BACKWARD, 1) + again_ns(switches, predictor, 1) + b.e;
+        leave_ns = offload.e;
+    }
+    if (switches->head_on_host)
+        shortest = fetch.h + in_rounds_ns(switches, predictor, f.h + leave);
+    if (of_host) {
+        int64_t forward = blocks_ns(predictor, AH_ITEM_FORWARD, blocks - above) + f.h;
+        shortest = min_ns(shortest, fetch.b + in_rounds_ns(switches, predictor, forward + leave));
+    }
+    if (switches->embedding_on_host) {
+        int64_t forward = f.e + blocks_ns(predictor, AH_ITEM_FORWARD, 1) + f.h;
+        shortest = min_ns(shortest, fetch.e + in_rounds_ns(switches, predictor, forward + leave));
+    }
+    return ah__plan_lane_ns(switches, predictor, AH_LANE_HOST) + shortest + leave_ns;
+}
+
+/* The same of the stages through which states are staged. */
+static int64_t stream_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
+    struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
+    int64_t in = times(predictor, AH_ITEM_STATES_IN).b, out = times(predictor, AH_ITEM_UPDATE_STAGED).b;
+    if (switches->staged == 0)
+        return 0;
+    int64_t last = last_updated(switches, true);
+    int64_t compute = both_ns(predictor, last) + f.h + b.h + again_ns(switches, predictor, last);
+    return switches->staged * max_ns(in, out) + fetch.b + in_rounds_ns(switches, predictor, compute) + offload.b;
+}
+
+/* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's transfer home, its
+ * update. */
+static int64_t round_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
+    struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
+    struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
+    int64_t longest = 0, staged = switches->staged;
+    int64_t first = first_updated(switches, false), stream = staged ? first_updated(switches, true) : 0;
+    if (switches->embedding_on_host)
+        longest = fetch.e + offload.e + update.e +
+                  in_rounds_ns(switches, predictor,
+                               f.e + f.h + b.e + b.h + both_ns(predictor, 1) + again_ns(switches, predictor, 1));
+    if (switches->offload_optimizer > staged)
+        longest = max_ns(
+            longest, fetch.b + offload.b + update.b +
+                         in_rounds_ns(switches, predictor,
+                                      f.h + b.h + both_ns(predictor, first) + again_ns(switches, predictor, first)));
+    if (staged)
+        longest = max_ns(
+            longest, fetch.b + offload.b + times(predictor, AH_ITEM_STATES_IN).b +
+                         in_rounds_ns(switches, predictor,
+                                      f.h + b.h + both_ns(predictor, stream) + again_ns(switches, predictor, stream)));
+    return longest;
+}
+
+/* Of several ranks, where nothing is gathered ahead: the compute lane waits for the parameters of each block that is
+ * cast, twice. */
+static int64_t gathered_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    if (ah__world_size(switches) == 1 || ah__gathers_ahead(switches, predictor->partition->frozen))
+        return 0;
+    return ah__plan_lane_ns(switches, predictor, AH_LANE_COMPUTE) +
+           2 * (switches->layers - switches->offload_params - switches->unsharded) * times(predictor, AH_ITEM_GATHER).b;
+}
+
+/* The longest of the cycles that updates on the host make, and stages. */
+static int64_t updates_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    return max_ns(max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor)),
+                  stream_cycle_ns(switches, predictor));
+}
+
+void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    const struct ah_switches *switches = &plan->switches;
+    plan->bound_lane_ns = 0;
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
+        int64_t ns = ah__plan_lane_ns(switches, predictor, (enum ah_lane)lane);
+        if (ns <= plan->bound_lane_ns)
+            continue;
+        plan->bound_lane_ns = ns;
+        plan->bound_lane = (enum ah_lane)lane;
+    }
+    plan->bound_cycle_ns = ah__offloads(switches) ? updates_cycle_ns(switches, predictor) : plan->bound_lane_ns;
+    plan->bound_cycle_ns = max_ns(plan->bound_cycle_ns, gathered_ns(switches, predictor));
+    plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
+}
+
+/* With a barrier, the host can begin only after the first gradient has arrived, and the device only ends after the
+ * lowest group's gradient has gone through the host. */
+int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    const struct ah_switches *switches = &plan->switches;
+    if (!predictor->policy->barrier || switches->offload_optimizer == 0)
+        return plan->bound_ns;
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
+    int64_t host = ah__plan_lane_ns(switches, predictor, AH_LANE_HOST) + f.e + f.h +
+                   blocks_ns(predictor, AH_ITEM_FORWARD, 1) + b.h +
+                   (switches->head_on_host ? 0 : blocks_ns(predictor, AH_ITEM_BACKWARD, switches->layers));
+    int64_t link = switches->offload_optimizer * fetch.b + blocks_ns(predictor, AH_ITEM_FORWARD, switches->layers) +
+                   f.h + b.h + blocks_ns(predictor, AH_ITEM_BACKWARD, 1);
+    return max_ns(plan->bound_ns, max_ns(host, link));
+}

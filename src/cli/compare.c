@@ -167,8 +167,9 @@ int ah__compare_point(struct ah_compare *compare, int index)
 
 int ah__compare_search(struct ah_compare *compare)
 {
+    const struct ah_search_options options = {.effort = compare->inputs->effort, .passes = compare->inputs->passes};
     return ah_plan_search(&compare->plan, ah_session_partition(compare->session), ah_session_profile(compare->session),
-                          &compare->budget, compare->policies[0], NULL);
+                          &compare->budget, compare->policies[0], &options);
 }
 
 /* Too long a step, if that is the reason. */

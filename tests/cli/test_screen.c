@@ -235,7 +235,19 @@ static void control_bytes_are_shown(void **state)
     assert_null(strstr(ran.out, "\\x1b"));
 }
 
-AH_TEST_SUITE("cli/screen", cmocka_unit_test(one_step_time), cmocka_unit_test(the_trace_has_both),
-              cmocka_unit_test(report_page), cmocka_unit_test(facts_are_told),
+/* What is asked of the search holds where a picture of its plan is drawn, too. */
+static void pictures_are_of_the_passes_asked_for(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("simulate --model %s/model.json --batch 8 --micro-batch 2 --passes 2 --hardware %s/../hardware/a100-40g.json "
+        "--trace %s/rounds.json",
+        at, ah_test_source(), at);
+    assert_ran(0);
+    assert_says(program_file("%s/rounds.json", at), "sums in");
+}
+
+AH_TEST_SUITE("cli/screen", cmocka_unit_test(pictures_are_of_the_passes_asked_for), cmocka_unit_test(one_step_time),
+              cmocka_unit_test(the_trace_has_both), cmocka_unit_test(report_page), cmocka_unit_test(facts_are_told),
               cmocka_unit_test(a_loss_that_does_not_fall), cmocka_unit_test(simulate_table),
               cmocka_unit_test(control_bytes_are_shown))

@@ -391,6 +391,15 @@ static void reduce(const struct bind *bind)
         ah__bind_clip(bind);
 }
 
+int ah__bind_widening(struct ah_work *work, const struct ah_item *item, const struct ah_binding *binding,
+                      const struct ah_addresses *at)
+{
+    const struct bind bind = {work, item, binding, at};
+    work->tasks = 0;
+    widen_add(&bind);
+    return AH_OK;
+}
+
 int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_binding *binding,
              const struct ah_addresses *at)
 {

@@ -87,6 +87,10 @@ struct ah_binding {
     double clip;         /* limit of the global norm; 0: none */
 };
 
+/* What forward and backward of a block begin with, once for all of their micro-batches, alone: codes become what
+ * programs read. No task where there are no codes. */
+int ah__bind_widening(struct ah_work *work, const struct ah_item *item, const struct ah_binding *binding,
+                      const struct ah_addresses *at);
 /* Fills work->task of an item whose label, lane and waits are set. AH_EINTERNAL for a kind that nothing binds. */
 int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_binding *binding,
              const struct ah_addresses *at);

@@ -163,6 +163,7 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
     switch (lane) {
     case AH_LANE_COMPUTE:
         return f.e + f.h + b.e + b.h + both_ns(predictor, 1) + again_ns(switches, predictor, 1) +
+               2 * (ah__plan_rounds(switches, predictor) - 1) * switches->layers * predictor->costs.widen_ns +
                casts_ns(switches, predictor) + on_device_ns(switches, times(predictor, AH_ITEM_UPDATE_DEVICE));
     case AH_LANE_H2D:
         return prefetches_ns(switches, predictor) +

@@ -141,8 +141,11 @@ static double estimate_programs(struct ah_block_costs *out, const struct estimat
     add_programs(&recompute, estimate, code, AH_PROGRAM_RECOMPUTE, AH_PROGRAM_RECOMPUTE);
     add_programs(&selective, estimate, code, AH_PROGRAM_RECOMPUTE_SELECTIVE, AH_PROGRAM_RECOMPUTE_SELECTIVE);
     if (widened > 0) { /* codes are read, and what programs read is written: once for all micro-batches */
+        struct ah_roofline_time once = {0};
+        ah__roofline_add_bytes(&once, &estimate->roofline, widened);
         ah__roofline_add_bytes(&forward, &estimate->roofline, widened);
         ah__roofline_add_bytes(&backward, &estimate->roofline, widened);
+        estimate->profile->costs.widen_ns = llround(once.ns);
     }
     /* The gradient is rounded, where it is not F32, and its norm is taken where it is made. */
     if (estimate->dtype_bytes < FLOAT_BYTES)

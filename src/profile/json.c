@@ -9,8 +9,8 @@
  * "link_bytes_per_s", "layers", "device_signature", "partition_signature",       16 hex digits; left out by hand, as
  * "ranks" (1) and "workspace_bytes" (0) may be "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind;
  * collectives may be left out}, "recompute_ns": {per class}, "selective_ns": {per class; may be left out: the same},
- * "launch_ns": {per lane}, "notify_ns", "queue_depth" (may be left out: 0), "slowdown": {lane: {lane: factor}, ...},
- * "rates": {"h2d_bytes_per_s", ...},
+ * "widen_ns" (left out: 0), "launch_ns": {per lane}, "notify_ns", "queue_depth" (may be left out: 0),
+ * "slowdown": {lane: {lane: factor}, ...}, "rates": {"h2d_bytes_per_s", ...},
  * "work": {"params": {per class}, "trained": {..; may be left out: the same}, "forward_flops": {..}, "backward_flops":
  * {..}, "recompute_flops": {..}}}   may be left out */
 static const char format_name[] = "autohete profile 1";
@@ -116,6 +116,8 @@ static int add_costs(cJSON *tree, const struct ah_costs *costs)
             AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "recompute_ns", ah__class_names, costs->recompute_ns, AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "selective_ns", ah__class_names, costs->selective_ns, AH_CLASS_COUNT));
+    if (costs->widen_ns)
+        AH_TRY(ah__json_add_int(tree, "widen_ns", costs->widen_ns));
     AH_TRY(add_ints(tree, "launch_ns", ah__lane_names, costs->lanes.launch_ns, AH_LANE_COUNT));
     AH_TRY(ah__json_add_int(tree, "notify_ns", costs->lanes.notify_ns));
     AH_TRY(ah__json_add_int(tree, "queue_depth", costs->lanes.queue_depth));
@@ -260,6 +262,8 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
         AH_TRY(get_ints(costs->selective_ns, json, "selective_ns", ah__class_names, AH_CLASS_COUNT));
     else /* which is the most that a part of it may take */
         memcpy(costs->selective_ns, costs->recompute_ns, sizeof costs->selective_ns);
+    if (ah__json_has(json, "widen_ns"))
+        AH_TRY(ah__json_int(&costs->widen_ns, json, "widen_ns", 0, most_ns));
     AH_TRY(get_ints(costs->lanes.launch_ns, json, "launch_ns", ah__lane_names, AH_LANE_COUNT));
     AH_TRY(ah__json_int(&costs->lanes.notify_ns, json, "notify_ns", 0, most_ns));
     if (ah__json_has(json, "queue_depth")) {
@@ -357,6 +361,7 @@ static int times_check(const struct ah_costs *costs, const struct ah_json *json)
         AH_TRY(time_check(json, "recompute", class, costs->recompute_ns[class], most));
         AH_TRY(time_check(json, "selective recompute", class, costs->selective_ns[class], most));
     }
+    AH_TRY(time_check(json, "widening", AH_CLASS_BLOCK, costs->widen_ns, most));
     const struct ah_block_costs *other = &costs->other;
     const int64_t ns[BLOCK_TIMES] = {other->forward_ns, other->backward_ns, other->recompute_ns, other->selective_ns};
     for (int i = 0; i < BLOCK_TIMES; i++)
@@ -380,6 +385,7 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
                                        "other_block_ns",
                                        "recompute_ns",
                                        "selective_ns",
+                                       "widen_ns",
                                        "launch_ns",
                                        "notify_ns",
                                        "queue_depth",

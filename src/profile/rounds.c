@@ -216,29 +216,48 @@ static int64_t at_least_one(int64_t ns)
     return ns > 0 ? ns : 1;
 }
 
-/* What was measured of a few micro-batches, for all of the step. */
-static int64_t of_all(int64_t ns, const struct ah_workload *workload)
+/* What was measured of a few micro-batches, for all of the step; once_ns of it was for them together. */
+static int64_t of_all(int64_t ns, int64_t once_ns, const struct ah_workload *workload)
 {
-    return ns * ah__micro_batches(workload->partition) / workload->micro_batches;
+    int64_t each_ns = ns > once_ns ? ns - once_ns : 0;
+    return once_ns + each_ns * ah__micro_batches(workload->partition) / workload->micro_batches;
+}
+
+/* 0 where nothing is widened. */
+static int widening_measure(int64_t *out_ns, struct ah_workload *workload)
+{
+    enum { TIMES = 9 };
+    struct ah_samples samples = {0};
+    struct ah_work work;
+    AH_TRY(ah__workload_widening(&work, workload));
+    for (int i = 0; i <= TIMES && work.tasks > 0; i++) {
+        struct ah_done done;
+        AH_TRY(ah__dev_run(workload->dev, &work, &done));
+        if (i > 0) /* warm */
+            ah__samples_add(&samples, done.end_ns - done.start_ns);
+    }
+    *out_ns = ah__samples_median(&samples);
+    return AH_OK;
 }
 
 /* By how much a backward that recomputes takes longer than one that does not; 0 where none does. */
-static int64_t again_ns(const struct ah_workload *workload, struct ah_samples *samples, int64_t backward_ns)
+static int64_t again_ns(const struct ah_workload *workload, struct ah_samples *samples, int64_t once_ns,
+                        int64_t backward_ns)
 {
-    return samples->count ? at_least_one(of_all(ah__samples_median(samples), workload) - backward_ns) : 0;
+    return samples->count ? at_least_one(of_all(ah__samples_median(samples), once_ns, workload) - backward_ns) : 0;
 }
 
-static int64_t program_ns(const struct ah_workload *workload, struct ah_samples *samples)
+static int64_t program_ns(const struct ah_workload *workload, struct ah_samples *samples, int64_t once_ns)
 {
-    return at_least_one(of_all(ah__samples_median(samples), workload));
+    return at_least_one(of_all(ah__samples_median(samples), once_ns, workload));
 }
 
-static void other_fill(struct ah_workload *workload, struct ah_block_costs *costs)
+static void other_fill(struct ah_workload *workload, int64_t once_ns, struct ah_block_costs *costs)
 {
-    costs->forward_ns = program_ns(workload, &workload->other[AH_ITEM_FORWARD]);
-    costs->backward_ns = program_ns(workload, &workload->other[AH_ITEM_BACKWARD]);
-    costs->recompute_ns = again_ns(workload, &workload->other_recomputed, costs->backward_ns);
-    costs->selective_ns = again_ns(workload, &workload->other_selective, costs->backward_ns);
+    costs->forward_ns = program_ns(workload, &workload->other[AH_ITEM_FORWARD], once_ns);
+    costs->backward_ns = program_ns(workload, &workload->other[AH_ITEM_BACKWARD], once_ns);
+    costs->recompute_ns = again_ns(workload, &workload->other_recomputed, once_ns, costs->backward_ns);
+    costs->selective_ns = again_ns(workload, &workload->other_selective, once_ns, costs->backward_ns);
 }
 
 /* What depends on the size of a micro-batch. */
@@ -246,14 +265,15 @@ static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
     static const enum ah_item_kind kinds[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD};
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+        int64_t once_ns = class == AH_CLASS_BLOCK ? costs->widen_ns : 0;
         for (size_t i = 0; i < AH_LENGTH(kinds); i++)
-            costs->ns[kinds[i]][class] = program_ns(workload, &workload->samples[kinds[i]][class]);
+            costs->ns[kinds[i]][class] = program_ns(workload, &workload->samples[kinds[i]][class], once_ns);
         int64_t backward_ns = costs->ns[AH_ITEM_BACKWARD][class];
-        costs->recompute_ns[class] = again_ns(workload, &workload->recomputed[class], backward_ns);
-        costs->selective_ns[class] = again_ns(workload, &workload->selective[class], backward_ns);
+        costs->recompute_ns[class] = again_ns(workload, &workload->recomputed[class], once_ns, backward_ns);
+        costs->selective_ns[class] = again_ns(workload, &workload->selective[class], once_ns, backward_ns);
     }
     if (workload->partition->others_from)
-        other_fill(workload, &costs->other);
+        other_fill(workload, costs->widen_ns, &costs->other);
 }
 
 static int64_t median_ns(struct ah_workload *workload, int kind, int class)
@@ -302,6 +322,7 @@ int ah__profile_rounds_host(struct ah_workload *workload, struct ah_costs *costs
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs)
 {
     AH_TRY(ah__workload_agree(workload, rounds_run(workload, &round_table[ROUND_COMPUTE])));
+    AH_TRY(ah__workload_agree(workload, widening_measure(&costs->widen_ns, workload)));
     programs_fill(workload, costs);
     return AH_OK;
 }
@@ -326,6 +347,7 @@ int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs)
 {
     for (size_t i = 0; i < AH_LENGTH(round_table); i++)
         AH_TRY(ah__workload_agree(workload, rounds_run(workload, &round_table[i])));
+    AH_TRY(ah__workload_agree(workload, widening_measure(&costs->widen_ns, workload)));
     costs_fill(workload, costs);
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         costs->lanes.launch_ns[lane] = ah__samples_median(&workload->gaps[lane]);

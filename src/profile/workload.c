@@ -407,7 +407,10 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
     }
 }
 
-int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item)
+typedef int binder(struct ah_work *work, const struct ah_item *item, const struct ah_binding *binding,
+                   const struct ah_addresses *at);
+
+static int work_of(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item, binder *bind)
 {
     if (workload->stop && *workload->stop)
         return ah__fail(AH_ESTOP, "stopped while the device was profiled");
@@ -435,5 +438,16 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
     work->label = ah__item_label(item);
     work->lane = ah__item_lanes[item->kind];
     work->waits = 0;
-    return ah__bind(work, item, &binding, &at);
+    return bind(work, item, &binding, &at);
+}
+
+int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item)
+{
+    return work_of(work, workload, item, ah__bind);
+}
+
+int ah__workload_widening(struct ah_work *work, const struct ah_workload *workload)
+{
+    const struct ah_item item = {.kind = AH_ITEM_FORWARD, .partition = 1, .param_buffer = -1, .grad_buffer = -1};
+    return work_of(work, workload, &item, ah__bind_widening);
 }

@@ -72,18 +72,20 @@ int ah__workload_agree(struct ah_workload *workload, int status);
 int ah__workload_elapsed(int64_t *out_ns, struct ah_workload *workload, int64_t start_ns);
 /* The work of an item at a place (item->partition), bound to its buffers. AH_ESTOP when told to stop. */
 int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item);
+/* That of a block's widening alone; without a task where nothing is widened. */
+int ah__workload_widening(struct ah_work *work, const struct ah_workload *workload);
 
 /* ---- rounds.c */
 
-/* Times every item alone on the machine, or beside the same item of the other ranks, into costs->ns, recompute_ns and
- * selective_ns, and the gaps between items into launch_ns. What runs programs is taken to last as long for each
- * micro-batch. Collective, as all that follows: ranks begin each kind of round in step. */
+/* Times every item alone on the machine, or beside the same item of the other ranks, into costs->ns, recompute_ns,
+ * selective_ns and widen_ns, and the gaps between items into launch_ns. What runs programs is taken to last as long for
+ * each micro-batch. Collective, as all that follows: ranks begin each kind of round in step. */
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
 /* Several ranks: what they do together. */
 int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *costs);
 /* What the host's threads do alone: UPDATE_HOST, UPDATE_SPECULATIVE and the lane's gaps; the rest of *costs stays. */
 int ah__profile_rounds_host(struct ah_workload *workload, struct ah_costs *costs);
-/* The programs alone: FORWARD, BACKWARD, recompute_ns and selective_ns; the rest of *costs stays. */
+/* The programs alone: FORWARD, BACKWARD, recompute_ns, selective_ns and widen_ns; the rest of *costs stays. */
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs);
 int64_t ah__samples_median(struct ah_samples *samples);
 void ah__samples_add(struct ah_samples *samples, int64_t ns);

@@ -51,12 +51,20 @@ static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *
     return ns + (item->recompute ? costs->recompute_ns[class] : item->selective ? costs->selective_ns[class] : 0);
 }
 
+/* What of an item is done once for all of its micro-batches. */
+static int64_t once_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    bool runs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
+    return runs && ah__class_of(item->partition, costs->layers) == AH_CLASS_BLOCK ? costs->widen_ns : 0;
+}
+
 int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     int64_t ns = step_item_ns(costs, item);
     if (item->micro_batches == 0)
         return ns;
-    return (ns * item->micro_batches + costs->micro_batches - 1) / costs->micro_batches;
+    int64_t once = once_ns(costs, item), each = ns > once ? ns - once : 0;
+    return once + (each * item->micro_batches + costs->micro_batches - 1) / costs->micro_batches;
 }
 
 int ah__costs_bind(struct ah_work *work, const struct ah_item *item, void *context)

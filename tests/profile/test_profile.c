@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "profile/profile.h"
 
-static struct ah_partition *partition_of(const char *config, int64_t seq)
+static struct ah_partition *tuned_partition(const char *config, int64_t seq, const struct ah_tuning *tuning)
 {
     char path[160];
     struct ah_model *model = NULL;
@@ -18,18 +18,25 @@ static struct ah_partition *partition_of(const char *config, int64_t seq)
     snprintf(path, sizeof path, "%s/model.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 2, .seq = seq, .compute = AH_F32}));
+    assert_ok(ah_model_record(
+        &graph, model, &(struct ah_record_options){.batch = 2, .seq = seq, .compute = AH_F32, .tuning = *tuning}));
     assert_ok(ah_partition_new(&partition, graph, NULL));
     ah_graph_free(graph);
     ah_model_free(model);
     return partition;
 }
 
+static struct ah_partition *partition_of(const char *config, int64_t seq)
+{
+    return tuned_partition(config, seq, &(struct ah_tuning){0});
+}
+
+static const char tiny[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 32,"
+                           " \"n_layer\": 3, \"n_head\": 4}";
+
 static struct ah_partition *tiny_partition(void)
 {
-    return partition_of("{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 32,"
-                        " \"n_layer\": 3, \"n_head\": 4}",
-                        16);
+    return partition_of(tiny, 16);
 }
 
 /* Every number different, so that one in another's place is seen. */
@@ -53,6 +60,7 @@ static void profile_fill(struct ah_profile *profile)
         profile->recompute_flops[i] = (double)next++ * 1e9;
         profile->costs.selective_ns[i] = next++;
     }
+    profile->costs.widen_ns = next++;
     profile->costs.other = (struct ah_block_costs){next, next + 1, next + 2, next + 3};
     next += 4;
     for (int i = 0; i < AH_LANE_COUNT; i++) {
@@ -84,6 +92,7 @@ static void profile_check_equal(const struct ah_profile *a, const struct ah_prof
     assert_memory_equal(a->costs.selective_ns, b->costs.selective_ns, sizeof a->costs.selective_ns);
     assert_memory_equal(a->costs.lanes.launch_ns, b->costs.lanes.launch_ns, sizeof a->costs.lanes.launch_ns);
     assert_memory_equal(a->costs.lanes.slowdown, b->costs.lanes.slowdown, sizeof a->costs.lanes.slowdown);
+    assert_int_equal(a->costs.widen_ns, b->costs.widen_ns);
     assert_int_equal(a->costs.lanes.notify_ns, b->costs.lanes.notify_ns);
     assert_int_equal(a->costs.lanes.queue_depth, b->costs.lanes.queue_depth);
     assert_memory_equal(&a->h2d_bytes_per_s, &b->h2d_bytes_per_s, 4 * sizeof a->h2d_bytes_per_s);
@@ -259,6 +268,22 @@ static void measures_a_tiny_model(void **state)
     ah_partition_free(partition);
 }
 
+/* What codes of a block take to become weights, of which forward is more. */
+static void widening_is_timed_by_itself(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = tuned_partition(tiny, 16, &(struct ah_tuning){.lora_rank = 2, .frozen = "nf4"});
+    struct ah_profile *profile = NULL;
+    struct ah_dev *dev = NULL;
+    assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
+    assert_ok(ah_profile_measure(&profile, NULL, partition, dev, NULL));
+    assert_true(profile->costs.widen_ns > 0);
+    assert_true(profile->costs.widen_ns < profile->costs.ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK]);
+    ah_profile_free(profile);
+    ah_dev_close(dev);
+    ah_partition_free(partition);
+}
+
 /* Of blocks with a short window and without, each is timed as itself. */
 static void blocks_of_two_kinds_are_timed_apart(void **state)
 {
@@ -404,7 +429,8 @@ static void a_model_beyond_the_machine_is_not_timed(void **state)
 AH_TEST_SUITE("profile/profile", cmocka_unit_test(a_file_brings_everything_back), cmocka_unit_test(loading_is_strict),
               cmocka_unit_test(slowdown_below_one_is_refused), cmocka_unit_test(a_hand_written_file_may_be_short),
               cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(measures_a_tiny_model),
-              cmocka_unit_test(blocks_of_two_kinds_are_timed_apart), cmocka_unit_test(prints_a_table),
-              cmocka_unit_test(other_host_threads_alone_are_timed), cmocka_unit_test(needs_the_device_for_itself),
+              cmocka_unit_test(widening_is_timed_by_itself), cmocka_unit_test(blocks_of_two_kinds_are_timed_apart),
+              cmocka_unit_test(prints_a_table), cmocka_unit_test(other_host_threads_alone_are_timed),
+              cmocka_unit_test(needs_the_device_for_itself),
               cmocka_unit_test(a_failed_measurement_leaves_nothing_behind),
               cmocka_unit_test(a_model_beyond_the_machine_is_not_timed))

@@ -155,5 +155,23 @@ static void a_fetch_takes_the_buffer_that_is_left_first(void **state)
     }
 }
 
-AH_TEST_SUITE("sched/order", cmocka_unit_test(chunks_come_as_soon_as_they_may),
+/* What a block does once for all micro-batches is done again in every round. */
+static void a_round_takes_its_share_and_what_is_done_once(void **state)
+{
+    (void)state;
+    enum { LAYERS = 9 };
+    struct ah_costs costs = {.layers = LAYERS, .micro_batches = 4, .widen_ns = 100};
+    struct ah_item item = {.kind = AH_ITEM_BACKWARD, .partition = 1, .recompute = true};
+    costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK] = costs.ns[AH_ITEM_BACKWARD][AH_CLASS_HEAD] = 1000;
+    costs.recompute_ns[AH_CLASS_BLOCK] = 500;
+    assert_int_equal(ah__costs_item_ns(&costs, &item), 1500);
+    item.micro_batches = 1;
+    assert_int_equal(ah__costs_item_ns(&costs, &item), 100 + 1400 / 4);
+    item.partition = LAYERS + 1; /* the head widens nothing */
+    item.recompute = false;
+    assert_int_equal(ah__costs_item_ns(&costs, &item), 250);
+}
+
+AH_TEST_SUITE("sched/order", cmocka_unit_test(a_round_takes_its_share_and_what_is_done_once),
+              cmocka_unit_test(chunks_come_as_soon_as_they_may),
               cmocka_unit_test(a_fetch_takes_the_buffer_that_is_left_first))

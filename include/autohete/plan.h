@@ -237,6 +237,8 @@ struct ah_micro_batch {
  * fits. Several ranks all call it; they are profiled together and what rank 0 chooses is everybody's. The caller frees
  * graph, partition and profile. */
 AH_API int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_micro_batch_options *options);
+/* Whether a step in micro-batches of `size` has a plan within the budget. Nothing is timed. */
+AH_API int ah_step_fits(bool *out, const struct ah_micro_batch_options *options, int64_t size);
 /* After a plan for micro-batches of `size` was refused with AH_EBUDGET: the largest smaller size that has a plan within
  * the budget; 0: none. */
 AH_API int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size);

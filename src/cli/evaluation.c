@@ -76,15 +76,16 @@ void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int 
 
 void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count)
 {
-    fprintf(to, "\n%-17s %7s %11s %9s  %s", "policy", "buffers", "bound", "hardware", "busy:");
+    fprintf(to, "\n%-17s %7s %6s %11s %9s  %s", "policy", "buffers", "passes", "bound", "hardware", "busy:");
     for (int lane = 0; lane < LANES; lane++)
         fprintf(to, " %7s", lane_keys[lane]);
     fputc('\n', to);
     for (int i = 0; i < count; i++) {
         if (!evaluations[i].fits)
             continue;
-        fprintf(to, "%-17s %7d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.buffers,
-                (double)evaluations[i].plan.bound_ns / 1e6, evaluations[i].tflops_hardware);
+        fprintf(to, "%-17s %7d %6d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.buffers,
+                evaluations[i].plan.switches.passes, (double)evaluations[i].plan.bound_ns / 1e6,
+                evaluations[i].tflops_hardware);
         for (int lane = 0; lane < LANES; lane++)
             fprintf(to, " %5.0f %%", 100 * evaluations[i].lane_busy[lane]);
         fputc('\n', to);
@@ -100,6 +101,7 @@ void ah__evaluation_foot(FILE *to, const char *const *policies)
           "TFLOPS    model flops of one rank per second; hardware: recomputation included\n"
           "device    peak memory of one device; host: peak host memory of one rank\n"
           "buffers   device buffers, each as large as one block's parameters\n"
+          "passes    rounds over the model in which a step runs its micro-batches\n"
           "bound     the busiest lane's work, or the longest dependency cycle from one step to the next\n"
           "busy      share of a step: compute, copies to the device (h2d) and back (d2h), host optimizer,\n"
           "          collectives (comm)\n"

@@ -108,6 +108,11 @@ static int size_fits(bool *fits, const struct ah_micro_batch_options *options, i
     return status;
 }
 
+int ah_step_fits(bool *out, const struct ah_micro_batch_options *options, int64_t size)
+{
+    return size_fits(out, options, size);
+}
+
 int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size)
 {
     bool fits = false;

@@ -5,6 +5,7 @@
 #include "plan/config.h"
 #include "plan/fit.h"
 #include "plan/placed.h"
+#include "plan/plan_internal.h"
 #include "plan/search.h"
 
 static bool is_given(unsigned given, enum ah_switch index)
@@ -17,6 +18,9 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
                     const struct ah_budget *budget)
 {
     struct ah_plan fitted = *plan;
+    int status = ah__plan_check_passes(&plan->switches, predictor->partition);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "--plan");
     if (!is_given(given, AH_SWITCH_embedding_on_host))
         fitted.switches.embedding_on_host = plan->switches.offload_optimizer == plan->switches.layers;
     if (!is_given(given, AH_SWITCH_head_on_host))
@@ -70,9 +74,6 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     if (plan->switches.passes > 1 && ah__world_size(&plan->switches) > 1)
         return ah__fail(AH_EINPUT, "--plan: passes=%d: found %d ranks, expected passes=1", plan->switches.passes,
                         ah__world_size(&plan->switches));
-    if (plan->switches.passes > ah__micro_batches(predictor->partition))
-        return ah__fail(AH_EINPUT, "--plan: passes=%d: found %d, expected at most %d, the micro-batches of a step",
-                        plan->switches.passes, plan->switches.passes, ah__micro_batches(predictor->partition));
     if (plan->switches.unsharded > 0 && ah__world_size(&plan->switches) == 1)
         return ah__fail(AH_EINPUT,
                         "--plan: unsharded=%d: found one rank that computes with what stays there anyway, expected "

@@ -34,6 +34,9 @@ static inline bool ah__plan_has_ends(const struct ah_partition *partition)
  * prefixes. */
 int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_partition *partition);
 
+/* Whether the micro-batches of a step suffice for its passes. AH_EINPUT; the caller prefixes. */
+int ah__plan_check_passes(const struct ah_switches *switches, const struct ah_partition *partition);
+
 /* Whether a read plan was made for this partition: layers and signature (ah_partition.signature) equal, switches
  * consistent. AH_ESTALE says what differs, AH_EINPUT which switch is out of range; the caller prefixes the file. */
 int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partition);

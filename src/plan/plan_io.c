@@ -54,6 +54,15 @@ int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_part
     return AH_OK;
 }
 
+int ah__plan_check_passes(const struct ah_switches *switches, const struct ah_partition *partition)
+{
+    int most = ah__micro_batches(partition);
+    if (switches->passes > most)
+        return ah__fail(AH_EINPUT, "passes=%d: found %d, expected at most %d, the micro-batches of a step",
+                        switches->passes, switches->passes, most);
+    return AH_OK;
+}
+
 int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partition)
 {
     if (plan->switches.layers != partition->layers)
@@ -66,6 +75,7 @@ int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partit
             "length, dtype, packing or clipping",
             (unsigned long long)plan->signature, (unsigned long long)partition->signature);
     AH_TRY(ah__switches_check(&plan->switches));
+    AH_TRY(ah__plan_check_passes(&plan->switches, partition));
     return ah__plan_check_ends(&plan->switches, partition);
 }
 
@@ -93,7 +103,7 @@ static int write_field(cJSON *tree, const struct field *field, const struct ah_p
 static int write_switch(cJSON *tree, const struct ah_switches *switches, int index)
 {
     const struct ah_switch_row *row = &ah__switch_table[index];
-    int value = ah__switch_get(switches, index);
+    int value = ah__switch_meant(switches, index);
     if (ah__switch_words[row->kind][0])
         return ah__json_add_bool(tree, row->field, value);
     AH_TRY(ah__json_add_int(tree, row->field, value));

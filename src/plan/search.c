@@ -21,9 +21,10 @@
 #include "sched/switches.h"
 
 /* The effort of 1: simulated items for each block of the model, of BLOCKS_LEAST blocks at least; blocks beyond
- * BLOCKS_WHOLE count as one part of DEEP_PARTS, since a simulation of a deep model costs that much more, too. Steps of
- * several rounds have as many times the items. */
-enum { ITEMS_PER_BLOCK = 50000, BLOCKS_LEAST = 20, BLOCKS_WHOLE = 36, DEEP_PARTS = 3, ROUNDS_TIMES = 2 };
+ * BLOCKS_WHOLE count as one part of DEEP_PARTS, since a simulation of a deep model costs that much more, too. */
+enum { ITEMS_PER_BLOCK = 50000, BLOCKS_LEAST = 20, BLOCKS_WHOLE = 36, DEEP_PARTS = 3 };
+/* More rounds have to gain one part of so many of the step. */
+enum { ROUNDS_GAIN = 200 };
 /* Local searches that run at once, and the part of the effort of each: one of so many. */
 enum { PHASES = 3, PLANS_MOST = 8 };
 static const struct phase {
@@ -232,8 +233,7 @@ static int64_t items_of(const struct ah_predictor *predictor)
 {
     int layers = predictor->partition->layers, effort = predictor->effort > 1 ? predictor->effort : 1;
     int blocks = layers > BLOCKS_WHOLE ? BLOCKS_WHOLE + (layers - BLOCKS_WHOLE) / DEEP_PARTS : layers;
-    int64_t items = (int64_t)effort * ITEMS_PER_BLOCK * (blocks > BLOCKS_LEAST ? blocks : BLOCKS_LEAST);
-    return predictor->passes > 1 ? ROUNDS_TIMES * items : items;
+    return (int64_t)effort * ITEMS_PER_BLOCK * (blocks > BLOCKS_LEAST ? blocks : BLOCKS_LEAST);
 }
 
 /* From seeds and the warm start (layers 0: none). */
@@ -327,8 +327,27 @@ static int answer(struct ah_plan *best, struct ah_search_report *report, const s
     return status == AH_OK ? ah__plan_predict(best, predictor) : status;
 }
 
-/* Adds what a search among plans of one number of rounds found, if any fits. *slower: than the best before. */
-static int answer_rounds(struct ah_plan *best, bool *slower, struct ah_search_report *report,
+/* Whether a step of ns is longer than `other`, by one part of ROUNDS_GAIN at least. */
+static bool is_longer(int64_t ns, int64_t other_ns)
+{
+    return ns > other_ns + other_ns / ROUNDS_GAIN;
+}
+
+/* No step is shorter: all programs, nothing recomputed and nothing updated on the device. */
+static int64_t programs_ns(const struct ah_predictor *predictor)
+{
+    const struct ah_switches switches = {.layers = predictor->partition->layers,
+                                         .world_size = ah__predictor_world_size(predictor),
+                                         .offload_optimizer = predictor->partition->layers,
+                                         .embedding_on_host = 1,
+                                         .head_on_host = 1,
+                                         .passes = 1};
+    return ah__plan_lane_ns(&switches, predictor, AH_LANE_COMPUTE);
+}
+
+/* Takes what a search among plans of one number of rounds found for the best, if any fits and gains. *step_ns: its step,
+ * INT64_MAX where none fits. */
+static int answer_rounds(struct ah_plan *best, int64_t *step_ns, struct ah_search_report *report,
                          const struct ah_predictor *predictor, const struct ah_budget *budget,
                          const struct ah_search_options *options, int passes)
 {
@@ -336,35 +355,39 @@ static int answer_rounds(struct ah_plan *best, bool *slower, struct ah_search_re
     struct ah_plan plan = {.step_ns = 0};
     bool fits;
     fixed.passes = passes;
-    *slower = false;
+    *step_ns = INT64_MAX;
     AH_TRY(ah__plan_any_fits(&fits, &fixed, budget));
     if (!fits)
         return AH_OK;
     AH_TRY(answer(&plan, report, &fixed, budget, options));
-    *slower = best->switches.layers && ah__trial_score_ns(&plan) >= ah__trial_score_ns(best);
-    if (!*slower)
+    *step_ns = ah__trial_score_ns(&plan);
+    if (!best->switches.layers || is_longer(ah__trial_score_ns(best), *step_ns))
         *best = plan;
     return AH_OK;
 }
 
-/* One round, then twice as many for as long as that is faster: a round more costs transfers, and its smaller part of
- * the activations gains nothing once little is recomputed. And as many as a warm start has. */
+/* One round, then twice as many until that is slower, or not even the programs alone are much faster: a round more
+ * costs transfers, and its smaller part of the activations gains nothing once little is recomputed. And as many as a
+ * warm start has. */
 static int answer_any_rounds(struct ah_plan *best, struct ah_search_report *report,
                              const struct ah_predictor *predictor, const struct ah_budget *budget,
                              const struct ah_search_options *options)
 {
     int most = ah__plan_most_passes(predictor), warm = 0;
-    bool slower = false;
+    int64_t least_ns = programs_ns(predictor), before_ns, step_ns = INT64_MAX;
     if (options && options->warm_start)
         warm = ah__rounds(&options->warm_start->switches, most);
     if (warm > 0)
-        AH_TRY(answer_rounds(best, &slower, report, predictor, budget, options, warm));
-    slower = false;
-    for (int passes = 1; passes > 0 && !slower; passes = passes < most ? (2 * passes < most ? 2 * passes : most) : 0) {
-        if (passes == warm)
-            continue;
-        AH_TRY(answer_rounds(best, &slower, report, predictor, budget, options, passes));
-        slower = slower && passes > warm;
+        AH_TRY(answer_rounds(best, &step_ns, report, predictor, budget, options, warm));
+    step_ns = INT64_MAX;
+    for (int passes = 1;; passes = 2 * passes < most ? 2 * passes : most) {
+        before_ns = step_ns;
+        if (passes != warm)
+            AH_TRY(answer_rounds(best, &step_ns, report, predictor, budget, options, passes));
+        bool slower = passes > warm && before_ns < INT64_MAX && step_ns >= before_ns;
+        bool enough = best->switches.layers && !is_longer(best->step_ns, least_ns);
+        if (slower || enough || passes == most)
+            break;
     }
     report->exhausted = false; /* not every number of rounds */
     return AH_OK;
@@ -413,6 +436,10 @@ int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, co
 {
     struct ah_predictor predictor;
     struct ah_search_report report;
+    int most = ah__micro_batches(partition);
+    if (options && (options->passes < 0 || options->passes > most))
+        return ah__fail(AH_EINPUT, "passes: found %d, expected at most %d, the micro-batches of a step",
+                        options->passes, most);
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     struct ah_plan plan;
     predictor.effort = options ? options->effort : 0;

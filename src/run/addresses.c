@@ -185,7 +185,7 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     bool apart = ah__is_block(&run->plan.switches, g) && run->layout->sums_offset >= 0;
     int sum = item->sum > 0 ? item->sum : 0;
     at->sum = apart ? run->device + run->layout->sums_offset + sum * run->layout->sum_bytes : at->grad;
-    at->host_sum = run->host + run->layout->host_sums_offset + (g - 1) * run->layout->sum_bytes;
+    at->host_sum = apart ? run->host + run->layout->host_sums_offset + (g - 1) * run->layout->sum_bytes : NULL;
     if (shared >= 0) {
         at->shared_param = params(run, shared, -1);
         at->shared_sum = gradient(run, shared, -1);

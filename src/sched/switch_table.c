@@ -89,14 +89,15 @@ int ah__switches_check(const struct ah_switches *s)
 {
     for (int i = 0; i < AH_SWITCH_COUNT; i++) {
         const struct ah_switch_row *row = &ah__switch_table[i];
-        int value = ah__switch_get(s, i);
-        bool left_out = value == 0 && row->must == AH_MUST_NONE; /* programs of earlier versions have zero there */
-        if (ah__switch_words[row->kind][0] || is_within(s, i) || left_out)
+        int value = ah__switch_meant(s, i);
+        bool words = ah__switch_words[row->kind][0] != NULL;
+        if (words || (value >= row->low && value <= ah__switch_high(s, i)))
             continue;
         if (value < row->low)
             return ah__fail(AH_EINPUT, "%s=%d: found %d, expected at least %d", row->key, value, value, row->low);
-        return ah__fail(AH_EINPUT, "%s=%d: found %d, expected at most %s=%d", row->key, value, value, row->limit,
-                        ah__switch_high(s, i));
+        bool number = row->limit[0] >= '0' && row->limit[0] <= '9';
+        return ah__fail(AH_EINPUT, "%s=%d: found %d, expected at most %s%s%d", row->key, value, value,
+                        number ? "" : row->limit, number ? "" : "=", ah__switch_high(s, i));
     }
     return AH_OK;
 }
@@ -105,7 +106,7 @@ uint64_t ah__switches_hash(const struct ah_switches *s, uint64_t hash)
 {
     hash = ah__hash_int((uint64_t)s->layers, ah__hash_int((uint64_t)s->world_size, hash));
     for (int i = 0; i < AH_SWITCH_COUNT; i++)
-        hash = ah__hash_int((uint64_t)ah__switch_get(s, i), hash);
+        hash = ah__hash_int((uint64_t)ah__switch_meant(s, i), hash);
     return hash;
 }
 
@@ -113,7 +114,7 @@ bool ah__switches_equal(const struct ah_switches *a, const struct ah_switches *b
 {
     bool equal = a->layers == b->layers && a->world_size == b->world_size;
     for (int i = 0; i < AH_SWITCH_COUNT && equal; i++)
-        equal = ah__switch_get(a, i) == ah__switch_get(b, i);
+        equal = ah__switch_meant(a, i) == ah__switch_meant(b, i);
     return equal;
 }
 

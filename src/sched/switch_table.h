@@ -44,6 +44,14 @@ static inline int ah__switch_get(const struct ah_switches *s, int index)
     return value;
 }
 
+/* What it counts as: plans of programs of earlier versions have zero where the lowest value is one. */
+static inline int ah__switch_meant(const struct ah_switches *s, int index)
+{
+    const struct ah_switch_row *row = &ah__switch_table[index];
+    int value = ah__switch_get(s, index);
+    return value == 0 && row->must == AH_MUST_NONE ? row->low : value;
+}
+
 static inline void ah__switch_set(struct ah_switches *s, int index, int value)
 {
     memcpy((char *)s + ah__switch_table[index].offset, &value, sizeof value);

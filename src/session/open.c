@@ -54,11 +54,15 @@ static int check_passes(const struct ah_session *session)
     if (options->passes == 0)
         return AH_OK;
     if (options->plan && strcmp(options->plan, "auto") != 0)
-        return ah__fail(AH_EINPUT, "passes: found it beside a plan, expected passes=%d in the plan", options->passes);
+        return ah__fail(AH_EINPUT, "passes: found it beside a plan, expected the plan to say passes=%d or no plan",
+                        options->passes);
     if (options->passes > 1 && !ah__policy_uses(ah__policy_find(options->policy), AH_SWITCH_passes))
         return ah__fail(AH_EINPUT, "passes: found %d with policy %s, expected 1", options->passes, options->policy);
     if (options->passes > 1 && info->world_size > 1)
         return ah__fail(AH_EINPUT, "passes: found %d of %d ranks, expected 1", options->passes, info->world_size);
+    if (options->passes > 1 && most == 1)
+        return ah__fail(AH_EINPUT, "passes: found %d for a step of one micro-batch, expected smaller micro-batches",
+                        options->passes);
     if (options->passes < 1 || options->passes > most)
         return ah__fail(AH_EINPUT, "passes: found %d, expected 1 to %lld, the micro-batches of a step", options->passes,
                         (long long)most);

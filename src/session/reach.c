@@ -101,6 +101,7 @@ int ah_session_sequences(int64_t *out, const struct ah_session *session, const s
     int64_t of_rank = 0, size = session->info.micro_batch > 0 ? session->info.micro_batch : 1;
     options.budget = *budget;
     options.policy = policy;
+    options.passes = 0;
     if (session->dev || session->hardware) /* else nobody says what programs need beside what they name */
         AH_TRY(ah_sequences_advise(&of_rank, &options, size));
     *out = session->info.world_size * of_rank;
@@ -120,8 +121,9 @@ static void states_advice(char *text, size_t size, const struct ah_step_options 
 /* Fewer sequences in a step, in micro-batches of `size` or else of one. */
 static int sequences_advice(char *text, size_t bytes, const struct ah_session *session, int64_t size)
 {
-    const struct ah_micro_batch_options options = micro_batch_options(session);
+    struct ah_micro_batch_options options = micro_batch_options(session);
     int64_t sequences;
+    options.passes = 0;
     AH_TRY(ah_sequences_advise(&sequences, &options, size));
     bool of_one = sequences == 0 && size > 1;
     if (of_one)
@@ -133,14 +135,21 @@ static int sequences_advice(char *text, size_t bytes, const struct ah_session *s
     return AH_OK;
 }
 
-/* What would do within the budget: smaller micro-batches, else fewer of them in a step, else smaller types of optimizer
- * states. Nothing where nothing would. */
+/* What would do within the budget, in any number of passes: another one, or smaller micro-batches, or fewer of them in a
+ * step, or smaller types of optimizer states. Nothing where nothing would. */
 static int advice_find(char *text, size_t bytes, const struct ah_session *session, int64_t size)
 {
-    const struct ah_micro_batch_options options = micro_batch_options(session);
+    struct ah_micro_batch_options options = micro_batch_options(session);
     struct ah_step_options step;
     int64_t smaller;
     bool found;
+    options.passes = 0;
+    if (session->options.passes > 0)
+        AH_TRY(ah_step_fits(&found, &options, size));
+    if (session->options.passes > 0 && found)
+        snprintf(text, bytes, "another number of passes");
+    if (*text)
+        return AH_OK;
     AH_TRY(ah_micro_batch_advise(&smaller, &options, size));
     if (smaller)
         snprintf(text, bytes, "micro-batches of %" PRId64, smaller);

@@ -94,6 +94,7 @@ static int save_run_config(const struct ah_training *training, const char *path)
         .train_on = options->train_on,
         .device = options->device,
         .plan = plan_real ? plan_real : options->plan,
+        .passes = options->passes,
         .policy = options->policy,
         .adapter = adapter_real,
         .no_dropout = options->no_dropout,

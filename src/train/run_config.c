@@ -104,6 +104,8 @@ static int add_asked(cJSON *tree, const struct ah_run_config *run_config)
     AH_TRY(add_text(tree, "device", run_config->device));
     AH_TRY(add_text(tree, "plan", run_config->plan));
     AH_TRY(add_text(tree, "policy", run_config->policy));
+    if (run_config->passes)
+        AH_TRY(ah__json_add_int(tree, "passes", run_config->passes));
     AH_TRY(add_text(tree, "adapter", run_config->adapter));
     if (run_config->no_dropout)
         AH_TRY(ah__json_add_bool(tree, "no_dropout", true));
@@ -227,6 +229,8 @@ static int read_all(struct ah_run_config *out, const struct ah_json *json)
     AH_TRY(read_text(&out->device, json, "device"));
     AH_TRY(read_text(&out->plan, json, "plan"));
     AH_TRY(read_text(&out->policy, json, "policy"));
+    if (ah__json_has(json, "passes"))
+        AH_TRY(read_count(&out->passes, json, "passes"));
     AH_TRY(read_text(&out->adapter, json, "adapter"));
     if (ah__json_has(json, "no_dropout"))
         AH_TRY(ah__json_bool(&out->no_dropout, json, "no_dropout"));
@@ -285,7 +289,10 @@ void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_
         options->dev.jitter_seed = jitter_seed;
         options->device = run_config->device;
     }
-    take_text(&options->plan, run_config->plan);
+    if (!options->plan && !options->passes)
+        options->passes = run_config->passes;
+    if (!options->passes)
+        take_text(&options->plan, run_config->plan);
     take_text(&options->policy, run_config->policy);
     take_bytes(&options->budget.device_bytes, run_config->budget.device_bytes);
     take_bytes(&options->budget.host_bytes, run_config->budget.host_bytes);

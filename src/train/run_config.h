@@ -24,6 +24,7 @@ struct ah_run_config {
     const char *chat_template;          /* absolute */
     const char *train_on;               /* as asked for */
     const char *device, *plan, *policy; /* as asked for; null: not */
+    int passes;                         /* the same; 0: not */
     struct ah_dev_options dev;          /* threads, as chosen where they were, and link */
     struct ah_budget budget;            /* 0: no limit */
     const char *adapter;                /* absolute: that the training began with */

@@ -36,6 +36,7 @@ static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_training *trai
     hash[2] = ah__hash_int((uint64_t)data->tokens, data->signature);
     hash[3] = text_hash(options->plan, text_hash(options->policy, 3));
     hash[3] = ah__hash_int((uint64_t)training->resumed.step, hash[3]);
+    hash[3] = ah__hash_int((uint64_t)options->passes, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[3]);
     /* Ranks sum what each has multiplied: of two kinds of processor the bits would be nobody's. */

@@ -15,6 +15,12 @@ struct gain {
     void (*forbid)(struct world *world, struct ah_policy *policy); /* of a copy of ours */
 };
 
+/* No plan is faster than its bound. */
+static void expect_bounded(const struct ah_plan *plan)
+{
+    assert_true(plan->step_ns >= plan->bound_ns && plan->bound_ns > 0);
+}
+
 /* In half of the worlds the switch is used and gains, and nowhere is it slower than none; no other policy uses it. */
 static void gains(const struct gain *gain)
 {
@@ -31,6 +37,7 @@ static void gains(const struct gain *gain)
         struct ah_budget budget = {.device_bytes = least + (most - least) / gain->share};
         assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
         assert_true(ah__switches_valid(&plan.switches) && plan.device_peak_bytes <= budget.device_bytes);
+        expect_bounded(&plan);
         for (int i = 0; ah__policies[i]; i++) {
             world.predictor.policy = ah__policies[i];
             int status = ah__plan_search(&other, &report, &world.predictor, &budget);
@@ -240,6 +247,39 @@ static void frozen_blocks_stay_whole_where_there_is_room(void **state)
     }
 }
 
+static int rounds(const struct ah_switches *switches)
+{
+    return switches->passes > 1;
+}
+
+/* A step of many micro-batches, whose activations are most of the memory, on a device that is the slowest lane. */
+static void favour_rounds(struct world *world)
+{
+    enum { MICRO_BATCHES = 12 };
+    struct ah_costs *costs = &world->predictor.costs;
+    world->fixture.partition.step.micro_batches = MICRO_BATCHES;
+    costs->micro_batches = MICRO_BATCHES;
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+        costs->ns[AH_ITEM_FORWARD][class] *= MICRO_BATCHES;
+        costs->ns[AH_ITEM_BACKWARD][class] *= MICRO_BATCHES;
+        costs->recompute_ns[class] *= MICRO_BATCHES;
+        costs->selective_ns[class] *= MICRO_BATCHES;
+    }
+    world->profile.costs = *costs;
+}
+
+static void forbid_rounds(struct world *world, struct ah_policy *policy)
+{
+    (void)world;
+    policy->without |= 1U << AH_SWITCH_passes;
+}
+
+static void steps_run_in_rounds_where_memory_is_short(void **state)
+{
+    (void)state;
+    gains(&(struct gain){2100, 12, rounds, favour_rounds, forbid_rounds});
+}
+
 static int streaming(const struct ah_switches *switches)
 {
     return switches->staged;
@@ -264,4 +304,5 @@ AH_TEST_SUITE("plan/gains", cmocka_unit_test(blocks_recompute_selectively_where_
               cmocka_unit_test(blocks_stay_whole_where_there_is_room),
               cmocka_unit_test(ranks_gather_ahead_with_everything_on_the_device),
               cmocka_unit_test(frozen_blocks_stay_whole_where_there_is_room),
+              cmocka_unit_test(steps_run_in_rounds_where_memory_is_short),
               cmocka_unit_test(states_stream_where_the_host_is_slow))

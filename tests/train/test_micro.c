@@ -84,10 +84,47 @@ static void resumes_in_other_rounds(void **state)
     options.passes = 2;
     options.plan = "c=2,p=1,o=3,passes=2";
     assert_fails(ah_train(&again, &options), AH_EINPUT,
-                 "passes: found it beside a plan, expected passes=2 in the plan");
+                 "passes: found it beside a plan, expected the plan to say passes=2 or no plan");
     options.passes = 0;
     options.plan = "c=2,p=1,o=3,passes=5";
     assert_fails(ah_train(&again, &options), AH_EINPUT, "passes=5: found 5, expected at most 4");
+}
+
+/* The passes of the plan that a training wrote. */
+static int passes_written(const struct place *place)
+{
+    char path[512], *text;
+    size_t length;
+    int passes = 0;
+    snprintf(path, sizeof path, "%s/plan.json", place->out);
+    assert_ok(ah__file_read(&text, &length, path, 1 << 20));
+    const char *key = strstr(text, "\"passes\"");
+    assert_non_null(key);
+    assert_int_equal(sscanf(key + strlen("\"passes\""), " : %d", &passes), 1);
+    ah__free(text);
+    return passes;
+}
+
+/* What was asked for stays, unless something else is. */
+static void resumes_in_as_many_rounds(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    place_init(&place);
+    struct ah_train_options options = micro_options(&place);
+    options.passes = BATCH;
+    options.plan = "auto";
+    assert_ok(train_watched(&result, &options, NULL, stop_early));
+    assert_int_equal(passes_written(&place), BATCH);
+    options = resume_of(&place);
+    options.profile_path = NULL;
+    options.plan = NULL;
+    assert_ok(train_watched(&result, &options, NULL, stop_early));
+    assert_int_equal(passes_written(&place), BATCH);
+    options.plan = "c=2,p=1,o=3";
+    assert_ok(ah_train(&result, &options));
+    assert_int_equal(passes_written(&place), 1);
 }
 
 static int take_summary(const struct ah_trainer *trainer, void *context)
@@ -148,4 +185,5 @@ static void a_refused_budget_names_what_would_do(void **state)
 }
 
 AH_TEST_SUITE("train/micro", cmocka_unit_test(resumes_to_the_same_bits), cmocka_unit_test(resumes_in_other_rounds),
-              cmocka_unit_test(auto_chooses_once), cmocka_unit_test(a_refused_budget_names_what_would_do))
+              cmocka_unit_test(resumes_in_as_many_rounds), cmocka_unit_test(auto_chooses_once),
+              cmocka_unit_test(a_refused_budget_names_what_would_do))

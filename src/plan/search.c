@@ -345,8 +345,8 @@ static int64_t programs_ns(const struct ah_predictor *predictor)
     return ah__plan_lane_ns(&switches, predictor, AH_LANE_COMPUTE);
 }
 
-/* Takes what a search among plans of one number of rounds found for the best, if any fits and gains. *step_ns: its step,
- * INT64_MAX where none fits. */
+/* Takes what a search among plans of one number of rounds found for the best, if any fits and gains. *step_ns: its
+ * step, INT64_MAX where none fits. */
 static int answer_rounds(struct ah_plan *best, int64_t *step_ns, struct ah_search_report *report,
                          const struct ah_predictor *predictor, const struct ah_budget *budget,
                          const struct ah_search_options *options, int passes)

@@ -135,8 +135,8 @@ static int sequences_advice(char *text, size_t bytes, const struct ah_session *s
     return AH_OK;
 }
 
-/* What would do within the budget, in any number of passes: another one, smaller micro-batches, fewer of them in a
- * step, or smaller types of optimizer states. Nothing where nothing would. */
+/* What would do within the budget, in any number of passes: another one, smaller micro-batches, fewer of them in
+ * a step, or smaller types of optimizer states. Nothing where nothing would. */
 static int advice_find(char *text, size_t bytes, const struct ah_session *session, int64_t size)
 {
     struct ah_micro_batch_options options = micro_batch_options(session);

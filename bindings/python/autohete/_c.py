@@ -701,6 +701,7 @@ FUNCTIONS = {
     "ah_plan_print": (c_int, [POINTER(ah_plan), POINTER(ah_budget), c_void_p]),
     "ah_plan_explain": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_void_p]),
     "ah_micro_batch_choose": (c_int, [POINTER(ah_micro_batch), POINTER(ah_micro_batch_options)]),
+    "ah_step_fits": (c_int, [POINTER(c_bool), POINTER(ah_micro_batch_options), c_int64]),
     "ah_micro_batch_advise": (c_int, [POINTER(c_int64), POINTER(ah_micro_batch_options), c_int64]),
     "ah_sequences_advise": (c_int, [POINTER(c_int64), POINTER(ah_micro_batch_options), c_int64]),
     "ah_states_advise": (c_int, [POINTER(c_bool), POINTER(ah_step_options), POINTER(ah_micro_batch_options), c_int64]),

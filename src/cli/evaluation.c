@@ -76,14 +76,14 @@ void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int 
 
 void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count)
 {
-    fprintf(to, "\n%-17s %7s %6s %11s %9s  %s", "policy", "buffers", "passes", "bound", "hardware", "busy:");
+    fprintf(to, "\n%-16s %7s %6s %11s %9s  %s", "policy", "buffers", "passes", "bound", "hardware", "busy:");
     for (int lane = 0; lane < LANES; lane++)
         fprintf(to, " %7s", lane_keys[lane]);
     fputc('\n', to);
     for (int i = 0; i < count; i++) {
         if (!evaluations[i].fits)
             continue;
-        fprintf(to, "%-17s %7d %6d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.buffers,
+        fprintf(to, "%-16s %7d %6d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.buffers,
                 evaluations[i].plan.switches.passes, (double)evaluations[i].plan.bound_ns / 1e6,
                 evaluations[i].tflops_hardware);
         for (int lane = 0; lane < LANES; lane++)

@@ -369,8 +369,12 @@ static void wrong_specs_are_refused(void **state)
 static void check_tells_models_apart(void **state)
 {
     (void)state;
-    struct ah_partition partition = {.layers = 8, .signature = example.signature, .shared_group = -1};
+    struct ah_partition partition = {
+        .layers = 8, .signature = example.signature, .shared_group = -1, .step.micro_batches = 3};
     assert_ok(ah__plan_check(&example, &partition));
+    partition.step.micro_batches = 2;
+    assert_fails(ah__plan_check(&example, &partition), AH_EINPUT, "passes=3: found 3, expected at most 2");
+    partition.step.micro_batches = 3;
     partition.layers = 12;
     assert_fails(ah__plan_check(&example, &partition), AH_ESTALE, "layers: found 8, expected 12");
     partition.layers = 8;

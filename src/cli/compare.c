@@ -87,7 +87,7 @@ static struct ah_session_options options_at(const struct ah_compare *compare, co
     options.size = sizeof options;
     options.policy = compare->policies[0];
     for (int i = 0; options.passes > 1 && compare->policies[i]; i++) /* who does not know passes has one */
-        if (strcmp(compare->policies[i], "autohete") == 0)
+        if (ah_policy_uses(compare->policies[i], "passes"))
             options.policy = compare->policies[i];
     options.batch = point->batch;
     options.seq = point->seq;

@@ -100,3 +100,10 @@ const char *ah_policy_description(const char *name)
     const struct ah_policy *policy = ah__policy_find(name);
     return policy ? policy->description : NULL;
 }
+
+bool ah_policy_uses(const char *name, const char *key)
+{
+    const struct ah_policy *policy = ah__policy_find(name);
+    int index = ah__switch_find(key, strlen(key), false);
+    return policy && index >= 0 && ah__policy_uses(policy, (enum ah_switch)index);
+}

@@ -247,7 +247,21 @@ static void pictures_are_of_the_passes_asked_for(void **state)
     assert_says(program_file("%s/rounds.json", at), "sums in");
 }
 
-AH_TEST_SUITE("cli/screen", cmocka_unit_test(pictures_are_of_the_passes_asked_for), cmocka_unit_test(one_step_time),
+/* A policy that has no such switch stands beside one that has it, in any order, but not alone. */
+static void passes_are_for_policies_that_have_them(void **state)
+{
+    (void)state;
+    char words[1024];
+    snprintf(words, sizeof words, "--model %s/model.json --batch 8 --micro-batch 2 --passes 2 --hardware %s/%s",
+             folder(), ah_test_source(), "../hardware/a100-40g.json");
+    run("simulate %s --policy resident,autohete", words);
+    assert_ran(0);
+    run("simulate %s --policy resident,zero-offload", words);
+    assert_refused("passes: found 2 with policy resident, expected 1");
+}
+
+AH_TEST_SUITE("cli/screen", cmocka_unit_test(pictures_are_of_the_passes_asked_for),
+              cmocka_unit_test(passes_are_for_policies_that_have_them), cmocka_unit_test(one_step_time),
               cmocka_unit_test(the_trace_has_both), cmocka_unit_test(report_page), cmocka_unit_test(facts_are_told),
               cmocka_unit_test(a_loss_that_does_not_fall), cmocka_unit_test(simulate_table),
               cmocka_unit_test(control_bytes_are_shown))

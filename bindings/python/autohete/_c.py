@@ -720,6 +720,7 @@ FUNCTIONS = {
     "ah_plan_evaluate": (c_int, [POINTER(ah_evaluation), c_void_p, c_void_p, POINTER(ah_budget), c_char_p, POINTER(ah_search_options)]),
     "ah_policy_names": (POINTER(c_char_p), []),
     "ah_policy_description": (c_char_p, [c_char_p]),
+    "ah_policy_uses": (c_bool, [c_char_p, c_char_p]),
     "ah_ranks_open": (c_int, [POINTER(ah_ranks)]),
     "ah_ranks_end": (c_int, [c_int]),
     "ah_ranks_together": (c_bool, []),

@@ -21,6 +21,7 @@ static const struct ah_arg options[] = {
      "tokens in a sequence (default: each model's longest, at most 1024)", 1, 16777216, false},
     {"clip", AH_ARG_REAL, AT(inputs.clip), "X", "1", "limit of the norm of all gradients; 0: no limit", 0, 1e30, false},
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
+    AH_ARG_PASSES(AT(inputs.passes)),
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default bf16)"),
     AH_ARGS_STATES(AT(inputs.master), AT(inputs.moments)),
     AH_ARGS_TUNING(AT(inputs.tuning)),

@@ -147,6 +147,7 @@ static int device_is_processor(bool *out, const struct ah_fit *fit)
     struct ah_session *session;
     struct ah_session_options options = options_of(fit, &fit->rows[0]);
     options.batch = options.micro_batch = options.seq = 1;
+    options.passes = 0;
     int status = ah__session_start(&session, &options, AH_SESSION_DEVICE, NULL);
     if (status == AH_OK)
         *out = strcmp(ah_session_get(session)->device.name, "cpu") == 0;
@@ -189,6 +190,7 @@ static struct ah_session_options measured_options(const struct ah_fit *fit, cons
     enum { PROCESSOR_SEQ = 256 };
     struct ah_session_options options = options_of(fit, row);
     options.seq = row->seq < row->max_seq ? row->seq : row->max_seq;
+    options.passes = 0;
     if (!processor)
         return options;
     options.seq = PROCESSOR_SEQ;
@@ -248,7 +250,7 @@ static int row_evaluate(struct ah_fit *fit, struct ah_fit_row *row)
 {
     struct ah_session *session;
     const struct ah_session_options options = options_of(fit, row);
-    const struct ah_search_options search = {.effort = options.effort};
+    const struct ah_search_options search = {.effort = options.effort, .passes = options.passes};
     int status = ah__session_start(&session, &options, AH_SESSION_PROFILE, NULL);
     if (status == AH_OK)
         machine_take(fit, ah_session_get(session));

@@ -111,14 +111,13 @@ static void every_model_has_a_row(void **state)
     cJSON_Delete(tree);
 }
 
-/* A row says what simulate says of that model. */
-static void a_row_is_what_simulate_says(void **state)
+/* A row says what simulate says of that model; tokens in a second. */
+static double row_of_both(int passes)
 {
-    (void)state;
     char words[1024];
     snprintf(words, sizeof words,
-             "--hardware %s --batch 4 --seq 512 --micro-batch 2 --device-memory 12GiB --json 2>/dev/null",
-             source("hardware/rtx4090-64g.json"));
+             "--hardware %s --batch 4 --seq 512 --micro-batch 2 --passes %d --device-memory 12GiB --json 2>/dev/null",
+             source("hardware/rtx4090-64g.json"), passes);
     run("simulate --model %s %s", source("models/tinyllama-1.1b.json"), words);
     assert_ran(0);
     cJSON *tree = printed();
@@ -133,13 +132,21 @@ static void a_row_is_what_simulate_says(void **state)
     assert_string_equal(member(row, "name")->valuestring, "tinyllama-1.1b");
     assert_int_equal((int)(number(row, "parameters") / 1e6), 1100);
     cJSON_Delete(tree);
+    return tokens_per_s;
+}
+
+static void a_row_is_what_simulate_says(void **state)
+{
+    (void)state;
+    double once = row_of_both(1), twice = row_of_both(2);
+    assert_true(once != twice);
 }
 
 /* On this machine a block of one model is timed, and no file of that stays. */
 static void this_machine(void **state)
 {
     (void)state;
-    run("fit --model %s --model %s/model.json --seq 32 --batch 2 --device cpu --device-memory 64MiB",
+    run("fit --model %s --model %s/model.json --seq 32 --batch 2 --micro-batch 1 --passes 2 --device cpu --device-memory 64MiB",
         source("models/gpt-20b.json"), folder());
     assert_ran(0);
     assert_says(ran.err, "this machine, measured with gpt2-124m");
@@ -169,6 +176,8 @@ static void what_is_wrong_is_refused(void **state)
     assert_refused("--dtype: found 'int8', expected bf16 or fp32");
     run("fit --hardware %s --batch 4 --micro-batch 3", machine);
     assert_refused("--micro-batch: found 3, expected a divisor of the batch of 4");
+    run("fit --hardware %s --batch 4 --micro-batch 2 --passes 3", machine);
+    assert_refused("--passes: found 3, expected 1 to 2, the micro-batches of a step");
     run("fit --hardware %s --model %s --seq 4096", machine, source("models/tinyllama-1.1b.json"));
     assert_refused("--seq: found 4096, expected at most 2048, the longest sequence of tinyllama-1.1b");
     /* with another model beside it the row says so */

@@ -14,7 +14,9 @@ struct table {
     const struct ah_plan *chosen;
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
+    bool has_passes; /* a column for them */
 };
+enum { WHAT_WIDTH = 28 };
 
 static int width_of(const struct ah_row *row)
 {
@@ -24,10 +26,10 @@ static int width_of(const struct ah_row *row)
 
 static void print_head(const struct table *table)
 {
-    ah__fprintf(table->to, "\n  %-22s", "plan");
+    ah__fprintf(table->to, "\n  %-*s", WHAT_WIDTH, "plan");
     for (int i = 0; i < ah__row_count; i++)
         ah__fprintf(table->to, " %*s", width_of(&ah__rows[i]), ah__switch_table[ah__rows[i].at].key);
-    ah__fprintf(table->to, " %12s\n", "step");
+    ah__fprintf(table->to, "%s %12s\n", table->has_passes ? " passes" : "", "step");
 }
 
 /* One line: the plan, and its time beside the chosen one's or by how much it does not fit. */
@@ -35,9 +37,11 @@ static int print_plan(const struct table *table, const char *what, struct ah_pla
 {
     const struct ah_budget *budget = table->budget;
     AH_TRY(ah__plan_predict(&plan, table->predictor));
-    ah__fprintf(table->to, "  %-22s", what);
+    ah__fprintf(table->to, "  %-*s", WHAT_WIDTH, what);
     for (int i = 0; i < ah__row_count; i++)
         ah__fprintf(table->to, " %*d", width_of(&ah__rows[i]), ah__switch_get(&plan.switches, ah__rows[i].at));
+    if (table->has_passes)
+        ah__fprintf(table->to, " %6d", ah__plan_rounds(&plan.switches, table->predictor));
     int64_t over_device = budget->device_bytes ? plan.device_peak_bytes - budget->device_bytes : 0;
     int64_t over_host = budget->host_bytes ? plan.host_peak_bytes - budget->host_bytes : 0;
     char over[32];
@@ -83,6 +87,36 @@ static int print_neighbours(const struct table *table)
             AH_TRY(print_neighbour(table, row, -1));
     }
     return AH_OK;
+}
+
+/* Other passes leave another part of the memory, so that every switch follows. */
+static int print_passes(const struct table *table, int passes)
+{
+    char what[48];
+    struct ah_search_report report = {0};
+    struct ah_plan plan;
+    struct ah_predictor other = *table->predictor;
+    struct table with = *table;
+    other.passes = passes;
+    with.predictor = &other;
+    ah__snprintf(what, sizeof what, "fastest with passes=%d", passes);
+    int status = ah__plan_search(&plan, &report, &other, table->budget);
+    if (status == AH_EBUDGET) {
+        plan = report.least;
+        ah__space_settle(&plan.switches, &other);
+        status = AH_OK;
+    }
+    return status == AH_OK ? print_plan(&with, what, plan) : status;
+}
+
+/* Half and twice as many, as a search compares them. */
+static int print_other_passes(const struct table *table)
+{
+    int rounds = ah__plan_rounds(&table->chosen->switches, table->predictor);
+    int most = ah__plan_most_passes(table->predictor);
+    if (rounds > 1)
+        AH_TRY(print_passes(table, rounds / 2));
+    return rounds < most ? print_passes(table, 2 * rounds < most ? 2 * rounds : most) : AH_OK;
 }
 
 static int print_ilp(const struct table *table)
@@ -137,7 +171,8 @@ static int explain(const struct table *table)
     struct table neighbours = *table;
     as_chosen.passes = ah__plan_rounds(&table->chosen->switches, table->predictor);
     neighbours.predictor = &as_chosen;
-    return print_neighbours(&neighbours);
+    AH_TRY(print_neighbours(&neighbours));
+    return print_other_passes(table);
 }
 
 int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition *partition, const struct ah_profile *profile,
@@ -145,7 +180,7 @@ int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition *parti
 {
     struct ah_predictor predictor;
     AH_TRY(ah__predictor_init(&predictor, partition, profile, plan->policy));
-    int status = explain(&(struct table){to, plan, &predictor, budget});
+    int status = explain(&(struct table){to, plan, &predictor, budget, ah__plan_most_passes(&predictor) > 1});
     ah__predictor_fini(&predictor);
     return status == AH_OK && ferror(to) ? ah__fail(AH_EIO, "writing the explanation failed") : status;
 }

@@ -215,10 +215,13 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_buffers, plan->workspace_bytes);
     if (plan->switches.buffers > 0)
         timeline->buffer_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.buffers;
-    char text[AH_SWITCHES_TEXT];
+    char text[AH_SWITCHES_TEXT], passes[24] = "";
+    int rounds = ah__rounds(&plan->switches, ah__micro_batches(partition));
     ah__switches_text(text, &plan->switches, ' ', false);
-    ah__snprintf(timeline->title, sizeof timeline->title, "%s, %s, %d buffer%s", plan->policy, text,
-                 plan->switches.buffers, plan->switches.buffers == 1 ? "" : "s");
+    if (rounds > 1)
+        ah__snprintf(passes, sizeof passes, ", %d passes", rounds);
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, %s, %d buffer%s%s", plan->policy, text,
+                 plan->switches.buffers, plan->switches.buffers == 1 ? "" : "s", passes);
 }
 
 /* Who knows the model's and the machine's names says more. */

@@ -146,7 +146,8 @@ static void a_row_is_what_simulate_says(void **state)
 static void this_machine(void **state)
 {
     (void)state;
-    run("fit --model %s --model %s/model.json --seq 32 --batch 2 --micro-batch 1 --passes 2 --device cpu --device-memory 64MiB",
+    run("fit --model %s --model %s/model.json --seq 32 --batch 2 --micro-batch 1 --passes 2 --device cpu "
+        "--device-memory 64MiB",
         source("models/gpt-20b.json"), folder());
     assert_ran(0);
     assert_says(ran.err, "this machine, measured with gpt2-124m");

@@ -241,10 +241,39 @@ static void pictures_are_of_the_passes_asked_for(void **state)
     (void)state;
     const char *at = folder();
     run("simulate --model %s/model.json --batch 8 --micro-batch 2 --passes 2 --hardware %s/../hardware/a100-40g.json "
-        "--trace %s/rounds.json",
-        at, ah_test_source(), at);
+        "--trace %s/rounds.json --svg %s/rounds.svg",
+        at, ah_test_source(), at, at);
     assert_ran(0);
     assert_says(program_file("%s/rounds.json", at), "sums in");
+    assert_says(program_file("%s/rounds.svg", at), ", 2 passes</text>");
+}
+
+/* --explain has the fastest plans of half and of twice as many passes, which --passes finds, too. */
+static void passes_are_explained(void **state)
+{
+    (void)state;
+    char words[1024];
+    double step_ms[3] = {0};
+    snprintf(words, sizeof words, "plan --model %s/model.json --batch 8 --micro-batch 2 --hardware %s/%s %s", folder(),
+             ah_test_source(), "../hardware/a100-40g.json", "--device-memory 1MiB");
+    for (int i = 0; i < 3; i += 2) {
+        run("%s --passes %d --json 2>/dev/null", words, 1 << i);
+        assert_ran(0);
+        cJSON *plan = cJSON_Parse(ran.out);
+        step_ms[i] = cJSON_GetNumberValue(cJSON_GetObjectItem(plan, "step_ns")) / 1e6;
+        cJSON_Delete(plan);
+    }
+    run("%s --passes 2 --explain", words);
+    assert_ran(0);
+    assert_says(ran.out, " passes         step\n  chosen ");
+    for (int i = 0; i < 3; i += 2) {
+        char name[32], step[32];
+        snprintf(name, sizeof name, "\n  fastest with passes=%d ", 1 << i);
+        snprintf(step, sizeof step, "%6d %9.2f ms ", 1 << i, step_ms[i]);
+        const char *line = strstr(ran.out, name), *at = line ? strstr(line, step) : NULL;
+        assert_true(at && at < strchr(line + 1, '\n'));
+    }
+    assert_null(strstr(ran.out, "fastest with passes=2 "));
 }
 
 /* A policy that has no such switch stands beside one that has it, in any order, but not alone. */
@@ -261,7 +290,7 @@ static void passes_are_for_policies_that_have_them(void **state)
 }
 
 AH_TEST_SUITE("cli/screen", cmocka_unit_test(pictures_are_of_the_passes_asked_for),
-              cmocka_unit_test(passes_are_for_policies_that_have_them), cmocka_unit_test(one_step_time),
-              cmocka_unit_test(the_trace_has_both), cmocka_unit_test(report_page), cmocka_unit_test(facts_are_told),
-              cmocka_unit_test(a_loss_that_does_not_fall), cmocka_unit_test(simulate_table),
-              cmocka_unit_test(control_bytes_are_shown))
+              cmocka_unit_test(passes_are_explained), cmocka_unit_test(passes_are_for_policies_that_have_them),
+              cmocka_unit_test(one_step_time), cmocka_unit_test(the_trace_has_both), cmocka_unit_test(report_page),
+              cmocka_unit_test(facts_are_told), cmocka_unit_test(a_loss_that_does_not_fall),
+              cmocka_unit_test(simulate_table), cmocka_unit_test(control_bytes_are_shown))

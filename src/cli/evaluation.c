@@ -130,11 +130,11 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     ah__out_string(to, evaluation->reason);
     fprintf(to,
             ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"selective\": %d, \"p\": %d, \"o\": %d, "
-            "\"staged\": %d, \"a\": %d, \"whole\": %d, \"buffers\": %d, \"prefetch_distance\": %d, "
+            "\"staged\": %d, \"a\": %d, \"whole\": %d, \"buffers\": %d, \"passes\": %d, \"prefetch_distance\": %d, "
             "\"embedding_on_host\": %s, \"head_on_host\": %s, \"share_embedding_head\": %s}",
             (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.selective,
             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.staged,
-            plan->switches.offload_activations, plan->switches.unsharded, plan->switches.buffers,
+            plan->switches.offload_activations, plan->switches.unsharded, plan->switches.buffers, plan->switches.passes,
             plan->switches.prefetch_distance, plan->switches.embedding_on_host ? "true" : "false",
             plan->switches.head_on_host ? "true" : "false", plan->switches.share_embedding_head ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);

@@ -40,6 +40,17 @@ static char *golden(size_t *length, const char *tokenizer, const char *name)
     return text;
 }
 
+/* A model's folder with the pieces of a golden tokenizer. */
+static void folder_with_pieces(char folder[PATH_SIZE], const char *tokenizer)
+{
+    char path[PATH_SIZE];
+    size_t length;
+    folder_of(folder);
+    char *pieces = golden(&length, tokenizer, "tokenizer.model");
+    assert_ok(ah__file_write(at(path, folder, "tokenizer.model"), pieces, length));
+    ah__free(pieces);
+}
+
 /* Ids of prompts, of texts without user-defined pieces: behind those llama.cpp adds a space, and SentencePiece does
  * not. */
 static void expect_same(const char *a, const char *b)
@@ -107,11 +118,7 @@ static void tokenizer_model_goes_into_the_file(void **state)
 {
     (void)state;
     char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
-    size_t length;
-    folder_of(folder);
-    char *pieces = golden(&length, "pieces_bpe", "tokenizer.model");
-    assert_ok(ah__file_write(at(path, folder, "tokenizer.model"), pieces, length));
-    ah__free(pieces);
+    folder_with_pieces(folder, "pieces_bpe");
     write_text(at(path, folder, "tokenizer_config.json"),
                "{\"tokenizer_class\": \"LlamaTokenizer\", \"added_tokens_decoder\": {\"1500\": "
                "{\"content\": \"<|end|>\", \"special\": true}}, \"eos_token\": \"<|end|>\", \"pad_token\": "
@@ -154,11 +161,7 @@ static void added_tokens_have_their_types(void **state)
 {
     (void)state;
     char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
-    size_t length;
-    folder_of(folder);
-    char *pieces = golden(&length, "pieces_bpe", "tokenizer.model");
-    assert_ok(ah__file_write(at(path, folder, "tokenizer.model"), pieces, length));
-    ah__free(pieces);
+    folder_with_pieces(folder, "pieces_bpe");
     write_text(at(path, folder, "tokenizer_config.json"),
                "{\"added_tokens_decoder\": {\"535\": {\"content\": \"ab\"}, \"1500\": {\"content\": \"<|x|>\"}, "
                "\"1501\": {\"content\": \"\u2581y\u2581\"}, \"1502\": {\"content\": \"<z>\", \"special\": true}}}");
@@ -181,11 +184,7 @@ static void other_ids_behind_added_tokens_are_told(void **state)
         {"{\"legacy\": false, \"add_prefix_space\": false}", NULL},
     };
     char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE], *note;
-    size_t length;
-    folder_of(folder);
-    char *pieces = golden(&length, "pieces_bpe", "tokenizer.model");
-    assert_ok(ah__file_write(at(path, folder, "tokenizer.model"), pieces, length));
-    ah__free(pieces);
+    folder_with_pieces(folder, "pieces_bpe");
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         write_text(at(path, folder, "tokenizer_config.json"), rows[i].config);
         assert_ok(ah_export_gguf_noted(&note, at(file, folder, "out.gguf"), folder, "f16"));
@@ -206,12 +205,8 @@ static void other_ids_behind_added_tokens_are_told(void **state)
 static void other_pieces_are_refused(void **state)
 {
     (void)state;
-    char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
-    size_t length;
-    folder_of(folder);
-    char *pieces = golden(&length, "pieces_unigram", "tokenizer.model");
-    assert_ok(ah__file_write(at(path, folder, "tokenizer.model"), pieces, length));
-    ah__free(pieces);
+    char folder[PATH_SIZE], file[PATH_SIZE];
+    folder_with_pieces(folder, "pieces_unigram");
     assert_fails(ah_export_gguf(at(file, folder, "out.gguf"), folder, "f16"), AH_EINPUT,
                  "tokenizer.model: found unigrams, expected SentencePiece's BPE as Llama 2 has it");
     assert_false(ah__path_exists(file));

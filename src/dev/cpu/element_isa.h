@@ -1,6 +1,7 @@
 /* What is loaded and stored by kernels of one compute dtype: floats, or bf16 after AH_BF16_ELEMENTS is defined. Part of
  * kernels_isa.h: no guard against a second inclusion, every file that is compiled from it includes it once. */
 #include "dev/host/simd.h"
+#include "dev/host/simd_sum.h"
 
 /* Of parameters, activations and their gradients. ROUNDED: a store loses bits, so that nothing is summed in memory. */
 #ifdef AH_BF16_ELEMENTS

@@ -6,6 +6,7 @@
 #include "dev/host/kernels.h"
 #include "dev/host/simd.h"
 #include "dev/host/simd_int.h"
+#include "dev/host/simd_sum.h"
 
 /* ---- optimizer --------------------------------------------------------------------------------------------------- */
 

@@ -194,8 +194,9 @@ AH_API int ah_model_new(struct ah_model **out, const struct ah_model_def *def);
 AH_API void ah_model_free(struct ah_model *model);
 /* What of a model is trained; nothing set: all of it. */
 struct ah_tuning {
-    /* Parameters that stay as they are: "embedding", "blocks", "head", and patterns of names in checkpoints as of
-     * fnmatch(3), with commas between them. Of every block the same. Null: none. */
+    /* Parameters that stay as they are: "embedding", "blocks", "blocks:1-8" counted from 1, "head", and patterns of
+     * names in checkpoints as of fnmatch(3), with commas between them. Of every block the same, but of the lowest ones
+     * all parameters where all of the embedding's are. Null: none. */
     const char *freeze;
     /* Low-rank adapters (LoRA): above 0, all of the model's own parameters are frozen, and what a target makes of x is
      * W x + scale B A x with A [rank, I] and B [O, rank] trained. Names and initial values are PEFT's. */

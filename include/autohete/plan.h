@@ -36,6 +36,9 @@ AH_API int ah_partition_new(struct ah_partition **out, const struct ah_graph *gr
 AH_API void ah_partition_free(struct ah_partition *partition);
 /* Parameters of the whole model. */
 AH_API int64_t ah_partition_params(const struct ah_partition *partition);
+/* Null, or one line where the model's lowest blocks are frozen as its embedding is, and kept and run as a part of it:
+ * which they are, and how plans count the others. */
+AH_API const char *ah_partition_note(const struct ah_partition *partition);
 AH_API int ah_partition_print(const struct ah_partition *partition, FILE *to);
 AH_API int ah_partition_save(const struct ah_partition *partition, const char *path);
 

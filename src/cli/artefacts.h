@@ -162,7 +162,7 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
 /* What of the model is trained; of a struct ah_tuning. */
 #define AH_ARGS_TUNING(at_tuning)                                                                                      \
     {"freeze", AH_ARG_TEXT, (at_tuning) + offsetof(struct ah_tuning, freeze),                                          \
-     "NAMES",  NULL,        "parameters that stay: embedding, blocks, head, '*.mlp.*' ..., with commas between them",  \
+     "NAMES",  NULL,        "what stays: embedding, blocks, blocks:1-8, head, '*.mlp.*', with commas between",         \
      0,        0,           false},                                                                                    \
         {"lora-rank", AH_ARG_INT, (at_tuning) + offsetof(struct ah_tuning, lora_rank),                                 \
          "R",         NULL,       "train adapters of this rank (LoRA) and freeze the model",                           \

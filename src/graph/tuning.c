@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char weight_suffix[] = ".weight";
@@ -104,24 +105,48 @@ int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning)
                : ah__fail(AH_EINPUT, "lora_targets: found '%.40s', expected names of linear layers", targets);
 }
 
-/* What the parameter being recorded is in: "embedding", "blocks" or "head". Blocks are top-level scopes NAME.0, ... */
-static const char *part_of(const struct ah_graph *graph)
+/* How many blocks have been recorded so far. Blocks are top-level scopes NAME.0, ... */
+static int blocks_count(const struct ah_graph *graph)
+{
+    int count = 0;
+    for (size_t i = 0; i < graph->scope_count; i++) {
+        int number = graph->scopes[i].parent < 0 ? ah__scope_number(graph->scopes[i].name, NULL) : -1;
+        count = number >= count ? number + 1 : count;
+    }
+    return count;
+}
+
+/* What the parameter being recorded is in: "embedding", "blocks" or "head"; which of the blocks, from 1, in *block. */
+static const char *part_of(const struct ah_graph *graph, int *block)
 {
     int top = ah__graph_top_scope(graph, graph->current_scope);
-    if (top >= 0 && ah__scope_number(graph->scopes[top].name, NULL) >= 0)
-        return "blocks";
-    for (size_t i = 0; i < graph->scope_count; i++)
-        if (graph->scopes[i].parent < 0 && ah__scope_number(graph->scopes[i].name, NULL) >= 0)
-            return "head";
-    return "embedding";
+    *block = top < 0 ? 0 : ah__scope_number(graph->scopes[top].name, NULL) + 1;
+    return *block > 0 ? "blocks" : blocks_count(graph) > 0 ? "head" : "embedding";
+}
+
+/* "blocks:8" or "blocks:1-8", counted from 1; any other name is none. */
+static bool is_range(const char *name, int *first, int *last)
+{
+    int one = 0, both = 0;
+    if (sscanf(name, "blocks:%9d%n-%9d%n", first, &one, last, &both) == 1)
+        *last = *first;
+    int used = both > 0 ? both : one;
+    return used > 0 && !name[used] && *first >= 1 && *last >= *first;
+}
+
+static bool is_part(const char *name, const char *part, int block)
+{
+    int first, last;
+    return strcmp(name, part) == 0 || (block > 0 && is_range(name, &first, &last) && block >= first && block <= last);
 }
 
 bool ah__graph_freezes(struct ah_graph *graph, const char *name)
 {
     bool frozen = graph->lora_rank > 0;
-    const char *part = graph->freeze.count ? part_of(graph) : "";
+    int block = 0;
+    const char *part = graph->freeze.count ? part_of(graph, &block) : "";
     for (size_t i = 0; i < graph->freeze.count; i++)
-        if (fnmatch(graph->freeze.name[i], name, 0) == 0 || strcmp(graph->freeze.name[i], part) == 0)
+        if (fnmatch(graph->freeze.name[i], name, 0) == 0 || is_part(graph->freeze.name[i], part, block))
             graph->freeze.found[i] = frozen = true;
     return frozen;
 }
@@ -149,14 +174,27 @@ static int fail_target(const struct ah_graph *graph, const char *target)
                     list);
 }
 
+/* Of "blocks:8" and "blocks:1-8" all must be there. */
+static int check_range(const struct ah_graph *graph, const char *name)
+{
+    static const char word[] = "blocks:";
+    int first, last, count = blocks_count(graph);
+    if (strncmp(name, word, sizeof word - 1) != 0 || (is_range(name, &first, &last) && last <= count))
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "freeze: found '%.80s', expected blocks:FIRST-LAST within blocks:1-%d", name, count);
+}
+
 int ah__graph_tuning_check(const struct ah_graph *graph)
 {
     for (size_t i = 0; i < graph->freeze.count; i++)
+        AH_TRY(check_range(graph, graph->freeze.name[i]));
+    for (size_t i = 0; i < graph->freeze.count; i++)
         if (!graph->freeze.found[i])
-            return ah__fail(AH_EINPUT,
-                            "freeze: found '%.80s', which no parameter is called; expected embedding, blocks, head or "
-                            "names like '%s'",
-                            graph->freeze.name[i], graph->first_param ? graph->first_param : "");
+            return ah__fail(
+                AH_EINPUT,
+                "freeze: found '%.80s', which no parameter is called; expected embedding, blocks, blocks:1-2, "
+                "head or names like '%s'",
+                graph->freeze.name[i], graph->first_param ? graph->first_param : "");
     for (size_t i = 0; i < graph->lora_targets.count; i++)
         if (!graph->lora_targets.found[i])
             return fail_target(graph, graph->lora_targets.name[i]);

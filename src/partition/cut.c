@@ -81,6 +81,37 @@ static int find_blocks(struct ah_cut *cut)
     return AH_OK;
 }
 
+/* ---- what is frozen below all that is trained ------------------------------------------------------------------- */
+
+static bool is_frozen(const struct ah_cut *cut, int partition)
+{
+    const struct ah_graph *graph = cut->graph;
+    for (int n = cut->first_node[partition]; n < cut->first_node[partition + 1]; n++)
+        for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
+            int value = graph->nodes[n].in[i];
+            if (value >= 0 && graph->values[value].kind == AH_VALUE_PARAM && !graph->values[value].frozen)
+                return false;
+        }
+    return true;
+}
+
+/* Where all blocks are, they stay blocks: then they are alike, and any of them may be on the host. */
+static void give_frozen(struct ah_cut *cut)
+{
+    int frozen = 0;
+    if (cut->infers)
+        return;
+    while (frozen <= cut->layers && is_frozen(cut, frozen))
+        frozen++;
+    cut->still = frozen > 0;
+    if (frozen < 2 || frozen > cut->layers)
+        return;
+    cut->below = frozen - 1;
+    cut->layers -= cut->below;
+    for (int p = 1; p <= cut->layers + 2; p++)
+        cut->first_node[p] = cut->first_node[p + cut->below];
+}
+
 /* ---- what crosses the boundaries -------------------------------------------------------------------------------- */
 
 static int partition_of(const struct ah_cut *cut, int node)
@@ -199,12 +230,13 @@ static int new_ints(struct ah_arena *arena, int **out, size_t count)
     return AH_OK;
 }
 
-int ah__cut_init(struct ah_cut *cut, const struct ah_graph *graph)
+int ah__cut_init(struct ah_cut *cut, const struct ah_graph *graph, bool infers)
 {
-    *cut = (struct ah_cut){.graph = graph};
+    *cut = (struct ah_cut){.graph = graph, .infers = infers};
     AH_TRY(new_ints(&cut->arena, &cut->first_node, graph->node_count + 3));
     cut->first_node[0] = 0;
     AH_TRY(find_blocks(cut));
+    give_frozen(cut);
     AH_TRY(new_ints(&cut->arena, &cut->entering, (size_t)cut->layers + 2));
     AH_TRY(new_ints(&cut->arena, &cut->owner, graph->value_count));
     AH_TRY(new_ints(&cut->arena, &cut->shared_by, graph->value_count));

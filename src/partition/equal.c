@@ -67,9 +67,28 @@ static void operand_text(const struct pair *pair, int block, int value, char *te
     }
 }
 
+/* The parameter that an operand is or is a part of; null: it is none. */
+static const struct ah_value *param_at(const struct pair *pair, int value)
+{
+    const struct ah_value *values = pair->cut->graph->values;
+    return value >= 0 && values[value].kind == AH_VALUE_PARAM ? &values[values[value].whole] : NULL;
+}
+
+static int compare_frozen(const struct pair *pair, int value_a, int value_b)
+{
+    const struct ah_value *a = param_at(pair, value_a), *b = param_at(pair, value_b);
+    if (!a || !b || a->frozen == b->frozen)
+        return AH_OK;
+    return ah__fail(AH_EINPUT,
+                    "freeze: found %s frozen and %s not, expected the same of all blocks, or all of the embedding and "
+                    "of the lowest blocks",
+                    a->frozen ? a->name : b->name, a->frozen ? b->name : a->name);
+}
+
 static int compare_operand(const struct pair *pair, int at, const char *side, int index, int value_a, int value_b)
 {
     char a[160], b[160], how[32];
+    AH_TRY(compare_frozen(pair, value_a, value_b));
     operand_text(pair, pair->a, value_a, a, sizeof a);
     operand_text(pair, pair->b, value_b, b, sizeof b);
     for (size_t i = 0; a[i] == b[i]; i++)

@@ -247,6 +247,7 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
     partition->codes = cut->infers ? AH_CODES_NONE : graph->codes;
     partition->packed = graph->positions >= 0;
     partition->layers = cut->layers;
+    partition->below = cut->below;
     partition->batch = tokens->dim[0];
     partition->seq = tokens->dim[1];
     partition->vocab = ah__op_table[loss->op]->classes(loss_in);
@@ -265,17 +266,37 @@ static void add_flops(struct ah_partition *partition)
 
 const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct ah_partition *partition)
 {
-    char trained[32];
+    char trained[32], below[32] = "";
     const char *codes = ah__codes_word(partition->codes);
     ah_count_format(trained, sizeof trained, ah__partition_trained(partition));
-    ah__snprintf(text, AH_PARTITION_TYPES_SIZE, "%s%s%s%s%s%s", ah__dtype_word(partition->compute),
+    if (partition->below)
+        ah__snprintf(below, sizeof below, " above %d frozen block%s", partition->below,
+                     partition->below > 1 ? "s" : "");
+    ah__snprintf(text, AH_PARTITION_TYPES_SIZE, "%s%s%s%s%s%s%s", ah__dtype_word(partition->compute),
                  partition->frozen ? ", " : "", partition->frozen ? trained : "", partition->frozen ? " trained" : "",
-                 codes ? " beside " : "", codes ? codes : "");
+                 below, codes ? " beside " : "", codes ? codes : "");
     return text;
+}
+
+static int note_below(struct ah_partition *partition)
+{
+    char text[160], blocks[32];
+    if (partition->below == 0)
+        return AH_OK;
+    if (partition->below == 1)
+        ah__snprintf(blocks, sizeof blocks, "block 1 goes");
+    else
+        ah__snprintf(blocks, sizeof blocks, "blocks 1-%d go", partition->below);
+    ah__snprintf(text, sizeof text, "frozen %s with the embedding: plans count the blocks above, from 1", blocks);
+    return ah__arena_strdup(&partition->arena, &partition->note, text);
 }
 
 static int check_frozen(const struct ah_partition *partition)
 {
+    if (partition->below && partition->codes != AH_CODES_NONE)
+        return ah__fail(AH_EINPUT,
+                        "frozen: found %s and no adapters in the lowest %d of the blocks, expected some in all",
+                        ah__codes_word(partition->codes), partition->below);
     return partition->step.infers || ah__partition_trained(partition) > 0
                ? AH_OK
                : ah__fail(AH_EINPUT, "step: found all parameters frozen, expected some to train");
@@ -286,6 +307,7 @@ static int fill(struct ah_partition *partition, const struct ah_cut *cut, int *p
     describe(partition, cut);
     AH_TRY(fill_params(partition, cut, param_of));
     AH_TRY(check_frozen(partition));
+    AH_TRY(note_below(partition));
     AH_TRY(compile_all(partition, cut, param_of));
     add_flops(partition);
     partition->signature = signature(partition, cut->graph->config_hash);
@@ -296,9 +318,8 @@ static int build(struct ah_partition *partition, const struct ah_graph *graph)
 {
     struct ah_cut cut;
     int *param_of = NULL;
-    int status = ah__cut_init(&cut, graph);
+    int status = ah__cut_init(&cut, graph, partition->step.infers);
     cut.scaled = ah__step_scaled(partition);
-    cut.infers = partition->step.infers;
     if (status == AH_OK)
         status = ah__arena_new(&cut.arena, &param_of, graph->value_count, sizeof *param_of);
     if (status == AH_OK)

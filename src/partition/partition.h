@@ -83,7 +83,9 @@ struct ah_partition {
     struct ah_arena arena;
     enum ah_dtype compute;
     struct ah_step_options step;
-    int layers;
+    int layers;                /* blocks, without those below */
+    int below;                 /* the lowest of the model's blocks, frozen as its embedding is, and part of it here */
+    const char *note;          /* says so; null: there are none */
     bool frozen;               /* some parameters are */
     enum ah_codes codes;       /* what frozen matrices of blocks are kept in; of none where there are none */
     bool packed;               /* a step has positions: its sequences are several documents each */
@@ -103,10 +105,16 @@ struct ah_partition {
     uint64_t signature;       /* of structure, batch, seq, micro-batches, dtype, version */
 };
 
-/* What its numbers are in, for captions: "bf16"; "bf16, 4.9 M trained"; "bf16, 4.9 M trained beside nf4". Returns the
- * text. */
+/* What its numbers are in, for captions: "bf16"; "bf16, 4.9 M trained"; "bf16, 4.9 M trained beside nf4";
+ * "bf16, 4.9 M trained above 8 frozen blocks". Returns the text. */
 enum { AH_PARTITION_TYPES_SIZE = 64 };
 const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct ah_partition *partition);
+
+/* The model's blocks, those that are part of the embedding here among them. */
+static inline int ah__partition_blocks(const struct ah_partition *partition)
+{
+    return partition->below + partition->layers;
+}
 
 /* Whether a partition is a block of the other kind. */
 static inline bool ah__is_other(const int *others_from, int number)

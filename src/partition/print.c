@@ -105,6 +105,8 @@ int ah_partition_print(const struct ah_partition *partition, FILE *to)
             "saved", "work", "flop fwd", "flop bwd");
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_row(partition, i, to);
+    if (partition->note)
+        ah__fprintf(to, "%s\n", partition->note);
     if (partition->others_from)
         ah__fprintf(to, "%d of the blocks are of another kind: %.3g flop forward, %.3g backward\n",
                     partition->others_from[1], partition->other.program[AH_PROGRAM_FORWARD].flops,
@@ -211,6 +213,8 @@ static int fill_tree(cJSON *tree, const struct ah_partition *partition)
     AH_TRY(ah__json_add_hash(tree, "signature", partition->signature));
     AH_TRY(ah__json_add_string(tree, "dtype", ah__dtype_name(partition->compute)));
     AH_TRY(ah__json_add_int(tree, "layers", partition->layers));
+    if (partition->below)
+        AH_TRY(ah__json_add_int(tree, "frozen_blocks", partition->below));
     AH_TRY(ah__json_add_int(tree, "batch", partition->batch));
     AH_TRY(ah__json_add_int(tree, "seq", partition->seq));
     AH_TRY(ah__json_add_int(tree, "micro_batches", ah__micro_batches(partition)));
@@ -224,6 +228,11 @@ static int fill_tree(cJSON *tree, const struct ah_partition *partition)
         return AH_OK;
     AH_TRY(ah__json_add_int(tree, "other_blocks", partition->others_from[1]));
     return add_code(tree, "other_block", partition, AH_CLASS_BLOCK, &partition->other);
+}
+
+const char *ah_partition_note(const struct ah_partition *partition)
+{
+    return partition->note;
 }
 
 int64_t ah_partition_params(const struct ah_partition *partition)

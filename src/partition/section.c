@@ -15,7 +15,7 @@ static void note_reads(struct copying *copying, int n)
 {
     const struct ah_node *node = &copying->cut->graph->nodes[n];
     const struct ah_op_row *row = ah__op_table[node->op];
-    bool learns = !copying->cut->infers;
+    bool learns = ah__cut_learns(copying->cut, copying->number);
     for (int i = 0; i < row->inputs; i++)
         if (node->in[i] >= 0) {
             copying->last_read[node->in[i]] = n;
@@ -179,7 +179,7 @@ int ah__section_init(struct ah_section *section, const struct ah_cut *cut, int n
     copying.end = cut->first_node[number + 1];
     int status = copy_forward(&copying);
     ah__arena_free(&copying.arena);
-    return status == AH_OK && !cut->infers ? differentiate(section) : status;
+    return status == AH_OK && ah__cut_learns(cut, number) ? differentiate(section) : status;
 }
 
 void ah__section_fini(struct ah_section *section)

@@ -231,9 +231,9 @@ static void caption_make(char text[200], const struct ah_predictor *predictor)
     int micro_batches = ah__micro_batches(partition);
     char params[32], types[AH_PARTITION_TYPES_SIZE];
     ah_count_format(params, sizeof params, ah__partition_params(partition));
-    ah__snprintf(text, 200, "%d blocks, %s parameters; batch %lld x %lld tokens, %s; on %s", partition->layers, params,
-                 (long long)(micro_batches * partition->batch), (long long)partition->seq,
-                 ah__partition_types(types, partition), predictor->profile->device);
+    ah__snprintf(text, 200, "%d blocks, %s parameters; batch %lld x %lld tokens, %s; on %s",
+                 ah__partition_blocks(partition), params, (long long)(micro_batches * partition->batch),
+                 (long long)partition->seq, ah__partition_types(types, partition), predictor->profile->device);
 }
 
 int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,

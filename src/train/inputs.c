@@ -355,7 +355,7 @@ void ah__training_summary(struct ah_train_summary *out, const struct ah_training
     double windows = (double)(data->train_windows ? data->train_windows : 1);
     *out = (struct ah_train_summary){
         .model = model->name,
-        .layers = training->session->partition->layers,
+        .layers = ah__partition_blocks(training->session->partition),
         .params = ah__partition_params(training->session->partition),
         .trained = ah__partition_trained(training->session->partition),
         .vocab_size = model->vocab_size,
@@ -407,6 +407,8 @@ static void tell_attention(const struct ah_training *training)
 int ah__training_load(struct ah_training *training)
 {
     tell_attention(training);
+    if (ah_partition_note(training->session->partition))
+        ah__training_note(training, "%s", ah_partition_note(training->session->partition));
     if (training->resumed.folder)
         tell_arithmetic(training);
     const struct ah_partition *partition = training->session->partition;

@@ -215,16 +215,25 @@ static void what_is_trained_is_checked(void **state)
          "gate_proj, up_proj, down_proj"},
         {"--lora-targets q_proj", "--lora-rank: found nothing, expected it beside other settings of adapters"},
         {"--freeze '*.mlq.*'", "freeze: found '*.mlq.*', which no parameter is called; expected embedding, blocks, "
-                               "head or names like 'model.embed_tokens.weight'"},
+                               "blocks:1-2, head or names like 'model.embed_tokens.weight'"},
+        {"--freeze embedding,blocks:1-4", "freeze: found 'blocks:1-4', expected blocks:FIRST-LAST within blocks:1-2"},
+        {"--freeze blocks:0", "freeze: found 'blocks:0', expected blocks:FIRST-LAST within blocks:1-2"},
+        {"--freeze embedding,blocks:2-1x", "freeze: found 'blocks:2-1x', expected blocks:FIRST-LAST within"},
+        {"--freeze blocks:1",
+         "--freeze: found model.layers.0.input_layernorm.weight frozen and model.layers.1.input_layernorm.weight not, "
+         "expected the same of all blocks, or all of the embedding and of the lowest blocks"},
+        {"--freeze embedding,blocks:2", "--freeze: found model.layers.1.input_layernorm.weight frozen"},
         {"--lora-rank 4 --lora-targets ','", "--lora-targets: found ',', expected names of linear layers"},
         {"--freeze '*.mlp.*' --plan c=0,p=1,o=2,staged=1",
          "--plan: staged=1: found frozen parameters, expected staged=0"},
         {"--freeze '*'", "step: found all parameters frozen, expected some to train"},
-        {"--freeze '*layers.0.*'", "frozen parameter"},
+        {"--freeze '*layers.0.*'", "--freeze: found model.layers.0.input_layernorm.weight frozen"},
         {"--lora-rank 4 --init random", "--lora-rank: found 4 beside random parameters, expected a model with weights"},
         {"--lora-rank 4 --frozen int4", "--frozen: found 'int4', expected int8 or nf4"},
         {"--frozen nf4", "--frozen: found 'nf4' without adapters, expected lora_rank beside it"},
         {"--freeze '*.mlp.*' --frozen int8", "--frozen: found 'int8' without adapters, expected lora_rank beside it"},
+        {"--lora-rank 4 --lora-targets layers.1.mlp.up_proj --frozen nf4",
+         "frozen: found nf4 and no adapters in the lowest 1 of the blocks, expected some in all"},
         {"--adapter nowhere", "nowhere/adapter_config.json"},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {

@@ -295,7 +295,7 @@ static void check_init(struct check *check, const struct ah_graph *graph, int nu
 {
     memset(check, 0, sizeof *check);
     assert_ok(ah_partition_new(&check->partition, graph, NULL));
-    assert_ok(ah__cut_init(&check->cut, graph));
+    assert_ok(ah__cut_init(&check->cut, graph, false));
     assert_ok(ah__section_init(&check->section, &check->cut, number));
     check->number = number;
     check->code = &check->partition->code[ah__class_of(number, check->partition->layers)];

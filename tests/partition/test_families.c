@@ -70,25 +70,50 @@ static void every_family(void **state)
         }
 }
 
-/* All parameters of the parts that `freeze` names are frozen, and no others. */
-static void expect_frozen(const struct family_golden *g, const char *freeze, bool ends, bool blocks)
-{
+/* A family's model with some parts frozen. */
+struct frozen {
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
-    assert_ok(ah__model_parse(&model, g->config, strlen(g->config), "config.json"));
-    assert_ok(ah_model_record(&graph, model,
-                              &(struct ah_record_options){
-                                  .batch = g->batch, .seq = g->seq, .compute = AH_F32, .tuning = {.freeze = freeze}}));
-    assert_ok(ah_partition_new(&partition, graph, NULL));
-    for (int i = 0; i < partition->param_count; i++) {
-        const struct ah_param *param = &partition->params[i];
-        bool in_block = param->group > 0 && param->group <= partition->layers;
+};
+
+static void frozen_init(struct frozen *frozen, const struct family_golden *g, const char *freeze)
+{
+    struct ah_record_options options = {.batch = g->batch, .seq = g->seq, .compute = AH_F32, .tuning.freeze = freeze};
+    assert_ok(ah__model_parse(&frozen->model, g->config, strlen(g->config), "config.json"));
+    assert_ok(ah_model_record(&frozen->graph, frozen->model, &options));
+    assert_ok(ah_partition_new(&frozen->partition, frozen->graph, NULL));
+}
+
+static void frozen_fini(struct frozen *frozen)
+{
+    ah_partition_free(frozen->partition);
+    ah_graph_free(frozen->graph);
+    ah_model_free(frozen->model);
+}
+
+/* All parameters of the parts that `freeze` names are frozen, and no others. */
+static void expect_frozen(const struct family_golden *g, const char *freeze, bool ends, bool blocks)
+{
+    struct frozen frozen;
+    frozen_init(&frozen, g, freeze);
+    for (int i = 0; i < frozen.partition->param_count; i++) {
+        const struct ah_param *param = &frozen.partition->params[i];
+        bool in_block = param->group > 0 && param->group <= frozen.partition->layers;
         assert_int_equal(param->frozen, in_block ? blocks : ends);
     }
-    ah_partition_free(partition);
-    ah_graph_free(graph);
-    ah_model_free(model);
+    frozen_fini(&frozen);
+}
+
+/* The embedding and the lowest block, where there is another above. */
+static void expect_frozen_below(const struct family_golden *g)
+{
+    struct frozen frozen;
+    frozen_init(&frozen, g, "embedding,blocks:1");
+    int layers = ah_model_get(frozen.model)->layers;
+    assert_int_equal(frozen.partition->below, layers > 1 ? 1 : 0);
+    assert_int_equal(ah__partition_blocks(frozen.partition), layers);
+    frozen_fini(&frozen);
 }
 
 static void parts_are_frozen_by_name(void **state)
@@ -99,6 +124,7 @@ static void parts_are_frozen_by_name(void **state)
         family_load(&g, family_cases[i]);
         expect_frozen(&g, "embedding, head", true, false);
         expect_frozen(&g, "blocks", false, true);
+        expect_frozen_below(&g);
         ah__free(g.text);
     }
 }

@@ -23,6 +23,7 @@ static const struct ah_tuning lora = {.lora_rank = 4, .lora_alpha = 6};
 static const struct ah_tuning lora_some = {.lora_rank = 2, .lora_rslora = true, .lora_targets = "c_attn, mlp.c_proj"};
 static const struct ah_tuning frozen_ends = {.freeze = "*.wte.*, transformer.wpe.*"};
 static const struct ah_tuning frozen_blocks = {.freeze = "transformer.h.*"};
+static const struct ah_tuning frozen_lowest = {.freeze = "embedding, blocks:1-2"};
 static const struct ah_tuning frozen_parts = {.freeze = "*.mlp.*,*ln_1.weight,*.attn.c_attn.bias"};
 
 static int by_value(const void *a, const void *b)
@@ -97,6 +98,8 @@ static void frozen_parameters_are_the_same_under_every_plan(void **state)
     every_plan(AH_F32, tiny_tied, CLIPS, 2, &frozen_ends, "autohete");
     every_plan(AH_BF16, tiny_untied, NO_CLIP, 1, &frozen_ends, "autohete");
     every_plan(AH_F32, tiny_tied, NO_CLIP, 1, &frozen_blocks, "autohete");
+    every_plan(AH_F32, tiny_untied, CLIPS, 2, &frozen_lowest, "autohete");
+    every_plan(AH_BF16, tiny_tied, NO_CLIP, 1, &frozen_lowest, "autohete");
     every_plan(AH_BF16, tiny_untied, CLIPS, 1, &frozen_blocks, "autohete-fifo");
 }
 
@@ -157,12 +160,13 @@ static bool same(const struct lesson *a, const struct lesson *b, const char *nam
 static void frozen_stay_and_others_learn(void **state)
 {
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    const struct ah_tuning *const tunings[] = {&frozen_parts, &frozen_ends, &frozen_lowest};
+    for (int i = 0; i < 6; i++) {
         enum ah_dtype dtype = i % 2 ? AH_BF16 : AH_F32;
         struct lesson before, all, some;
         learn(&before, dtype, &(struct ah_tuning){0}, 0);
         learn(&all, dtype, &(struct ah_tuning){0}, 1);
-        learn(&some, dtype, i < 2 ? &frozen_parts : &frozen_ends, 1);
+        learn(&some, dtype, tunings[i / 2], 1);
         assert_true(all.outcome.loss[0] == some.outcome.loss[0]);
         assert_true(some.outcome.norm[0] < all.outcome.norm[0]);
         int frozen = 0;
@@ -309,9 +313,33 @@ static void backward_does_nothing_for_what_is_frozen(void **state)
     tiny_fini(&all);
 }
 
-AH_TEST_SUITE("run/frozen", cmocka_unit_test(backward_does_nothing_for_what_is_frozen),
-              cmocka_unit_test(what_adapters_add_is_scaled), cmocka_unit_test(frozen_stay_and_others_learn),
-              cmocka_unit_test(adapters_begin_as_nothing), cmocka_unit_test(matrices_are_what_their_codes_say),
+/* Below what is trained there is forward alone, and nothing is kept for backward; it is as much as the blocks' own. */
+static void backward_ends_above_what_is_frozen(void **state)
+{
+    (void)state;
+    struct tiny all, some;
+    tiny_init_tuned(&all, AH_F32, tiny_untied, 0, 2, 1, &(struct ah_tuning){0});
+    tiny_init_tuned(&some, AH_F32, tiny_untied, 0, 2, 1, &frozen_lowest);
+    assert_int_equal(some.partition->layers, 2);
+    assert_int_equal(some.partition->below, 2);
+    assert_string_equal(ah_partition_note(some.partition),
+                        "frozen blocks 1-2 go with the embedding: plans count the blocks above, from 1");
+    assert_null(ah_partition_note(all.partition));
+    const struct ah_code *below = &some.partition->code[AH_CLASS_EMBEDDING];
+    assert_int_equal(below->program[AH_PROGRAM_BACKWARD].count, 0);
+    assert_int_equal(below->saved_bytes, 0);
+    assert_true(some.partition->flops_forward == all.partition->flops_forward);
+    assert_true(some.partition->flops_backward < 0.6 * all.partition->flops_backward);
+    assert_int_equal(some.partition->groups[0].trained, 0);
+    assert_int_equal(ah__partition_params(some.partition), ah__partition_params(all.partition));
+    tiny_fini(&some);
+    tiny_fini(&all);
+}
+
+AH_TEST_SUITE("run/frozen", cmocka_unit_test(backward_ends_above_what_is_frozen),
+              cmocka_unit_test(backward_does_nothing_for_what_is_frozen), cmocka_unit_test(what_adapters_add_is_scaled),
+              cmocka_unit_test(frozen_stay_and_others_learn), cmocka_unit_test(adapters_begin_as_nothing),
+              cmocka_unit_test(matrices_are_what_their_codes_say),
               cmocka_unit_test(adapters_beside_codes_are_the_same_under_every_plan),
               cmocka_unit_test(adapters_are_the_same_under_every_plan),
               cmocka_unit_test(adapters_with_moments_in_8_bits),

@@ -75,6 +75,7 @@ static void ranks_with_coded_moments_equal_resident(void **state)
 
 static const struct ah_tuning lora = {.lora_rank = 4, .lora_alpha = 6};
 static const struct ah_tuning frozen_ends = {.freeze = "*.wte.*, transformer.wpe.*"};
+static const struct ah_tuning frozen_lowest = {.freeze = "embedding,blocks:1"};
 static const struct ah_tuning frozen_parts = {.freeze = "*.mlp.*,*ln_1.weight,*.attn.c_attn.bias,*wte*"};
 static const struct ah_tuning frozen_blocks = {.freeze = "transformer.h.*"};
 
@@ -116,7 +117,7 @@ static void ranks_with_codes_equal_resident(void **state)
 static void ranks_with_frozen_parameters_equal_resident(void **state)
 {
     (void)state;
-    const struct ah_tuning *tunings[] = {&frozen_ends, &frozen_parts, &frozen_blocks};
+    const struct ah_tuning *tunings[] = {&frozen_ends, &frozen_parts, &frozen_blocks, &frozen_lowest};
     for (size_t i = 0; i < AH_LENGTH(tunings); i++)
         for (int half = 0; half < 2; half++)
             joint_every_plan((struct joint){.config = i + (size_t)half == 1 ? tiny_tied : tiny_untied,

@@ -88,7 +88,8 @@ static void rounds_equal_one_beside_frozen_parameters(void **state)
     (void)state;
     const struct ah_tuning lora = {.lora_rank = 4, .lora_alpha = 6}, head = {.freeze = "embedding,blocks"};
     const struct ah_tuning codes = {.lora_rank = 2, .lora_alpha = 2, .frozen = "int8"};
-    const struct ah_tuning *const tunings[] = {&lora, &codes, &head};
+    const struct ah_tuning lowest = {.freeze = "embedding,blocks:1-2"};
+    const struct ah_tuning *const tunings[] = {&lora, &codes, &head, &lowest};
     struct tiny tiny;
     for (size_t i = 0; i < AH_LENGTH(tunings); i++) {
         tiny_init_tuned(&tiny, i == 1 ? AH_F32 : AH_BF16, tiny_untied, 0, 1, MICRO_BATCHES, tunings[i]);

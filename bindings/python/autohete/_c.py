@@ -682,6 +682,7 @@ FUNCTIONS = {
     "ah_partition_new": (c_int, [POINTER(c_void_p), c_void_p, POINTER(ah_step_options)]),
     "ah_partition_free": (None, [c_void_p]),
     "ah_partition_params": (c_int64, [c_void_p]),
+    "ah_partition_note": (c_char_p, [c_void_p]),
     "ah_partition_print": (c_int, [c_void_p, c_void_p]),
     "ah_partition_save": (c_int, [c_void_p, c_char_p]),
     "ah_lane_name": (c_char_p, [c_int]),

@@ -110,6 +110,8 @@ static void adapters_equal_resident(void **state)
     some_plans(&tiny, "autohete", 0, 1);
     tiny_init_tuned(&tiny, AH_F32, tiny_tied, 0, 2, 1, &(struct ah_tuning){.freeze = "*ln_1.weight,*.mlp.*,*.ln_f.*"});
     some_plans(&tiny, "autohete", 0, 3);
+    tiny_init_tuned(&tiny, AH_BF16, tiny_untied, 0, 2, 1, &(struct ah_tuning){.freeze = "embedding,blocks:1-2"});
+    some_plans(&tiny, "autohete", 0, 3);
 }
 
 /* Rounding is all that tells the devices apart: sums are made in another order. */

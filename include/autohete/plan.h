@@ -335,8 +335,9 @@ AH_API int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition
 /* The policies there are, null-terminated: names and one-line descriptions. */
 AH_API const char *const *ah_policy_names(void);
 AH_API const char *ah_policy_description(const char *name);
-/* Whether its plans may set the switch of that key ("passes", "staged", ..., as ah_plan_parse has them); false for a
- * policy or a switch that there is not. */
+/* Whether plans of that policy are described by the switch of that key ("passes", "staged", ..., as ah_plan_parse has
+ * them): where false none sets it, where true its placements may still allow one value alone. False for a policy or a
+ * switch that there is not. Neither is null. */
 AH_API bool ah_policy_uses(const char *name, const char *key);
 
 #ifdef __cplusplus

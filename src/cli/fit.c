@@ -56,6 +56,7 @@ static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char
     options.hardware = NULL;
     options.hardware_ranks = 0;
     options.micro_batch = 1;
+    options.passes = 0; /* of the step that is asked for */
     int status = ah__session_start(&session, &options, AH_SESSION_PARTITION, NULL);
     if (status != AH_OK)
         return status;

@@ -99,8 +99,8 @@ static int print_passes(const struct table *table, int passes)
     struct table with = *table;
     other.passes = passes;
     with.predictor = &other;
-    ah__snprintf(what, sizeof what, "fastest with passes=%d", passes);
     int status = ah__plan_search(&plan, &report, &other, table->budget);
+    ah__snprintf(what, sizeof what, "%s with passes=%d", status == AH_EBUDGET ? "least" : "fastest", passes);
     if (status == AH_EBUDGET) {
         plan = report.least;
         ah__space_settle(&plan.switches, &other);

@@ -128,6 +128,8 @@ static const char *part_of(const struct ah_graph *graph, int *block)
 static bool is_range(const char *name, int *first, int *last)
 {
     int one = 0, both = 0;
+    if (strspn(name, "blocks:-0123456789") < strlen(name))
+        return false;
     if (sscanf(name, "blocks:%9d%n-%9d%n", first, &one, last, &both) == 1)
         *last = *first;
     int used = both > 0 ? both : one;
@@ -179,7 +181,11 @@ static int check_range(const struct ah_graph *graph, const char *name)
 {
     static const char word[] = "blocks:";
     int first, last, count = blocks_count(graph);
-    if (strncmp(name, word, sizeof word - 1) != 0 || (is_range(name, &first, &last) && last <= count))
+    if (strncmp(name, word, sizeof word - 1) != 0)
+        return AH_OK;
+    if (graph->lora_rank > 0)
+        return ah__fail(AH_EINPUT, "freeze: found '%.80s' beside adapters, which are of all blocks alike", name);
+    if (is_range(name, &first, &last) && last <= count)
         return AH_OK;
     return ah__fail(AH_EINPUT, "freeze: found '%.80s', expected blocks:FIRST-LAST within blocks:1-%d", name, count);
 }

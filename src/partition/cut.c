@@ -95,11 +95,12 @@ static bool is_frozen(const struct ah_cut *cut, int partition)
     return true;
 }
 
-/* Where all blocks are, they stay blocks: then they are alike, and any of them may be on the host. */
+/* Where all blocks are, they stay blocks: then they are alike, and any of them may be on the host. Adapters are of all
+ * blocks, as they are where nothing is learned. */
 static void give_frozen(struct ah_cut *cut)
 {
     int frozen = 0;
-    if (cut->infers)
+    if (cut->infers || cut->graph->lora_rank > 0)
         return;
     while (frozen <= cut->layers && is_frozen(cut, frozen))
         frozen++;

@@ -74,21 +74,25 @@ static const struct ah_value *param_at(const struct pair *pair, int value)
     return value >= 0 && values[value].kind == AH_VALUE_PARAM ? &values[values[value].whole] : NULL;
 }
 
-static int compare_frozen(const struct pair *pair, int value_a, int value_b)
+/* Before operands: where parameters stand in their group depends on what is frozen of it. */
+static int compare_frozen(const struct pair *pair, int count)
 {
-    const struct ah_value *a = param_at(pair, value_a), *b = param_at(pair, value_b);
-    if (!a || !b || a->frozen == b->frozen)
-        return AH_OK;
-    return ah__fail(AH_EINPUT,
-                    "freeze: found %s frozen and %s not, expected the same of all blocks, or all of the embedding and "
-                    "of the lowest blocks",
-                    a->frozen ? a->name : b->name, a->frozen ? b->name : a->name);
+    for (int at = 0; at < count; at++)
+        for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
+            const struct ah_value *a = param_at(pair, node_at(pair, pair->a, at)->in[i]);
+            const struct ah_value *b = param_at(pair, node_at(pair, pair->b, at)->in[i]);
+            if (a && b && a->frozen != b->frozen)
+                return ah__fail(AH_EINPUT,
+                                "freeze: found %s frozen and %s not, expected the same of all blocks, or all of the "
+                                "embedding and of the lowest blocks",
+                                a->frozen ? a->name : b->name, a->frozen ? b->name : a->name);
+        }
+    return AH_OK;
 }
 
 static int compare_operand(const struct pair *pair, int at, const char *side, int index, int value_a, int value_b)
 {
     char a[160], b[160], how[32];
-    AH_TRY(compare_frozen(pair, value_a, value_b));
     operand_text(pair, pair->a, value_a, a, sizeof a);
     operand_text(pair, pair->b, value_b, b, sizeof b);
     for (size_t i = 0; a[i] == b[i]; i++)
@@ -134,6 +138,8 @@ static int compare(const struct ah_cut *cut, const struct ah_partition *partitio
 {
     struct pair pair = {cut, partition, param_of, a, b, loosely};
     int shorter = count_of(&pair, a) < count_of(&pair, b) ? count_of(&pair, a) : count_of(&pair, b);
+    if (cut->graph->lora_rank == 0)
+        AH_TRY(compare_frozen(&pair, shorter));
     for (int at = 0; at < shorter; at++)
         AH_TRY(compare_node(&pair, at));
     return compare_ends(&pair);

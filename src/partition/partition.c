@@ -293,10 +293,6 @@ static int note_below(struct ah_partition *partition)
 
 static int check_frozen(const struct ah_partition *partition)
 {
-    if (partition->below && partition->codes != AH_CODES_NONE)
-        return ah__fail(AH_EINPUT,
-                        "frozen: found %s and no adapters in the lowest %d of the blocks, expected some in all",
-                        ah__codes_word(partition->codes), partition->below);
     return partition->step.infers || ah__partition_trained(partition) > 0
                ? AH_OK
                : ah__fail(AH_EINPUT, "step: found all parameters frozen, expected some to train");

@@ -22,7 +22,8 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
     if (status != AH_OK)
         return ah__fail_prefix(status, "--plan");
     if (!is_given(given, AH_SWITCH_embedding_on_host))
-        fitted.switches.embedding_on_host = plan->switches.offload_optimizer == plan->switches.layers;
+        fitted.switches.embedding_on_host = plan->switches.offload_optimizer == plan->switches.layers &&
+                                            predictor->partition->groups[0].trained > 0; /* else it gains nothing */
     if (!is_given(given, AH_SWITCH_head_on_host))
         fitted.switches.head_on_host = plan->switches.offload_optimizer > 0;
     if (!is_given(given, AH_SWITCH_passes))

@@ -132,7 +132,7 @@ static double estimate_programs(struct ah_block_costs *out, const struct estimat
 {
     int representative = ah__class_representative(class, estimate->partition->layers);
     const struct ah_group *group = &estimate->partition->groups[representative];
-    int64_t params = estimate->profile->params[class];
+    int64_t params = ah__frozen_count(group) > 0 ? group->trained : estimate->profile->params[class];
     double widened = ah__is_widened(group) ? (double)(group->count + group->placed) * estimate->dtype_bytes : 0;
     struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0}, selective = {0};
     double times = ah__micro_batches(estimate->partition);

@@ -27,14 +27,15 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
 
 int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev)
 {
-    enum { COPIES = 3 }; /* parameters and the two moments, in fp32 for every dtype */
+    enum { COPIES = 3 }; /* of what is trained parameters and the two moments, in fp32 for every dtype */
     char need[32], have[32];
-    int64_t count = 0;
+    int64_t bytes = 0;
     struct ah_dev_info info;
     dev->ops->info(dev, &info);
     for (int i = 0; i < partition->group_count; i++)
-        count += partition->groups[i].count;
-    int64_t bytes = COPIES * (int64_t)sizeof(float) * count / ah__step_ranks(partition);
+        bytes += COPIES * (int64_t)sizeof(float) * partition->groups[i].trained +
+                 ah__dtype_bytes(partition->compute) * ah__frozen_count(&partition->groups[i]);
+    bytes /= ah__step_ranks(partition);
     if (!info.machine_bytes || bytes <= info.machine_bytes)
         return AH_OK;
     return ah__fail(AH_ENOMEM,

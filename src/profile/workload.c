@@ -78,26 +78,45 @@ static int64_t input_bytes(const struct ah_partition *partition)
 
 /* ---- where */
 
+/* Of the floats through which a place is filled: all that is trained at once, one frozen parameter at a time. */
+static int64_t filled_count(const struct ah_workload *workload, const struct ah_workload_place *place)
+{
+    const struct ah_partition *partition = workload->partition;
+    const struct ah_group *g = &partition->groups[place->group];
+    int64_t count = place->trained;
+    for (int i = 0; i < g->param_count; i++) {
+        const struct ah_param *param = &partition->params[g->first_param + i];
+        count = larger(count, param->frozen && !param->coded ? ah__shape_count(&param->shape) : 0);
+    }
+    return count;
+}
+
+/* The embedding may be most of the model, where blocks below are frozen: of what is frozen there is one copy on either
+ * side, and nothing else of its size. */
 static void place_carve(struct ah_workload *workload, struct carve *device, struct carve *host, int index)
 {
     struct ah_workload_place *place = &workload->place[index];
     const struct ah_code *code = &workload->partition->code[place->class];
-    int64_t state_bytes = place->count * (int64_t)sizeof(float);
+    bool block = place->class == AH_CLASS_BLOCK;
     int ranks = ah__step_ranks(workload->partition);
     int64_t element = ah__dtype_bytes(workload->partition->compute);
-    int64_t grad_bytes = ranks * ah__part_count(place->count, ranks) * element;
+    int64_t read_bytes = ranks * ah__part_count(place->count, ranks) * element;
+    int64_t grad_bytes = block ? read_bytes : ranks * ah__part_count(place->trained, ranks) * element;
+    int64_t fetched = block || place->trained > 0 ? read_bytes : 0; /* else in its place */
     bool apart = ranks > 1;
     for (int i = 0; i < AH_STATE_COUNT; i++) {
         bool read = i == 0 && !apart; /* by products */
         int64_t bytes = ah__state_size(workload->partition, i, read ? place->count : place->trained);
-        /* Moments have room for what PREFETCH writes there, and for floats on the way. */
-        bool moment = i == 1 || i == 2;
-        place->state[i] = carve(device, larger(bytes, moment ? grad_bytes : 0));
-        place->host_state[i] = carve(host, larger(bytes, moment ? state_bytes : 0));
+        /* Moments have room for what PREFETCH writes there and OFFLOAD reads, the first for floats on the way. */
+        int64_t moved = i == 1 ? fetched : i == 2 ? grad_bytes : 0;
+        int64_t filled = i == 1 ? filled_count(workload, place) * (int64_t)sizeof(float) : 0;
+        place->state[i] = carve(device, larger(bytes, moved));
+        place->host_state[i] = carve(host, larger(bytes, filled));
     }
-    place->param = apart ? carve(device, grad_bytes) : place->state[0];
-    place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : larger(grad_bytes, state_bytes));
-    place->exchange = place->class == AH_CLASS_BLOCK && ranks > 1 ? carve(device, grad_bytes) : NULL;
+    place->param = apart ? carve(device, read_bytes) : place->state[0];
+    place->fetched = fetched > 0 ? place->state[1] : place->param;
+    place->grad = carve(device, block ? grad_bytes : larger(grad_bytes, place->trained * (int64_t)sizeof(float)));
+    place->exchange = block && ranks > 1 ? carve(device, grad_bytes) : NULL;
     place->host_grad = carve(host, grad_bytes);
     place->host_grad_buffer = carve(host, grad_bytes);
     int64_t frozen = place->count - place->trained;
@@ -145,19 +164,14 @@ static void ids_fill(const struct ah_workload *workload)
         *(float *)(void *)(ids + count / 2 + tokens) = 1.0F / (float)(ah__step_ranks(workload->partition) * tokens);
 }
 
-/* Parameters by their own rules, so that activations stay in the range of a real model. */
-static void params_fill(float *values, const struct ah_partition *partition, int group, const float *normals)
+/* A parameter by its own rule, so that activations stay in the range of a real model. */
+static void param_fill(float *to, const struct ah_param *param, const float *normals)
 {
-    const struct ah_group *g = &partition->groups[group];
-    for (int i = 0; i < g->param_count; i++) {
-        const struct ah_param *param = &partition->params[g->first_param + i];
-        int64_t count = param->coded ? 0 : ah__shape_count(&param->shape);
-        float *to = values + param->offset;
-        for (int64_t j = 0; j < count; j++)
-            to[j] = param->init == AH_INIT_NORMAL ? param->init_std * normals[j % NORMALS]
-                    : param->init == AH_INIT_ONES ? 1.0F
-                                                  : 0.0F;
-    }
+    int64_t count = ah__shape_count(&param->shape);
+    for (int64_t j = 0; j < count; j++)
+        to[j] = param->init == AH_INIT_NORMAL ? param->init_std * normals[j % NORMALS]
+                : param->init == AH_INIT_ONES ? 1.0F
+                                              : 0.0F;
 }
 
 /* Blocks of codes by the same rule, each of its own; ah__codes_bytes(codes, count) of them. */
@@ -169,20 +183,6 @@ static void codes_fill(char *to, const struct ah_param *param, enum ah_codes cod
         for (int i = 0; i < AH_CODES_BLOCK; i++)
             block[i] = param->init_std * normals[(b * AH_CODES_BLOCK + i) % NORMALS];
         ah__codes_narrow(to + b * ah__codes_block_bytes(codes), block, AH_CODES_BLOCK, codes);
-    }
-}
-
-/* Those of a group, where the host has what is frozen. */
-static void frozen_codes_fill(const struct ah_workload *workload, const struct ah_workload_place *place,
-                              const float *normals)
-{
-    const struct ah_partition *partition = workload->partition;
-    const struct ah_group *g = &partition->groups[place->group];
-    for (int i = 0; i < g->param_count; i++) {
-        const struct ah_param *param = &partition->params[g->first_param + i];
-        int64_t offset = (param->offset - place->trained) * ah__dtype_bytes(partition->compute);
-        if (param->coded)
-            codes_fill(place->host_frozen + offset, param, partition->codes, normals);
     }
 }
 
@@ -222,22 +222,51 @@ static int grads_fill(const struct ah_workload *workload, const struct ah_worklo
         values[j] = 1e-3F * normals[j % NORMALS];
     AH_TRY(
         cast(workload, AH_LANE_HOST, place->host_grad, workload->partition->compute, values, AH_F32, place->trained));
-    memset(values, 0, (size_t)place->count * sizeof *values);
+    memset(values, 0, (size_t)filled_count(workload, place) * sizeof *values);
     return AH_OK;
 }
 
-/* What products read of a group, on the device, and where it comes from: `values` of all its parameters. */
-static int place_fill(const struct ah_workload *workload, const struct ah_workload_place *place, const float *values,
+/* What of a group is frozen, where the host has it. */
+static int frozen_fill(const struct ah_workload *workload, const struct ah_workload_place *place, float *values,
+                       const float *normals)
+{
+    const struct ah_partition *partition = workload->partition;
+    const struct ah_group *g = &partition->groups[place->group];
+    for (int i = 0; i < g->param_count; i++) {
+        const struct ah_param *param = &partition->params[g->first_param + i];
+        char *to = place->host_frozen + (param->offset - place->trained) * ah__dtype_bytes(partition->compute);
+        if (param->coded)
+            codes_fill(to, param, partition->codes, normals);
+        if (!param->frozen || param->coded)
+            continue;
+        param_fill(values, param, normals);
+        AH_TRY(cast(workload, AH_LANE_HOST, to, partition->compute, values, AH_F32, ah__shape_count(&param->shape)));
+    }
+    return AH_OK;
+}
+
+static void trained_fill(float *values, const struct ah_partition *partition, int group, const float *normals)
+{
+    const struct ah_group *g = &partition->groups[group];
+    for (int i = 0; i < g->param_count; i++) {
+        const struct ah_param *param = &partition->params[g->first_param + i];
+        if (!param->frozen)
+            param_fill(values + param->offset, param, normals);
+    }
+}
+
+/* What products read of a group, on the device, and where it comes from; `values` are floats on the way. */
+static int place_fill(const struct ah_workload *workload, const struct ah_workload_place *place, float *values,
                       const float *normals)
 {
     enum ah_dtype compute = workload->partition->compute;
     int64_t element = ah__dtype_bytes(compute), frozen = place->count - place->trained;
+    trained_fill(values, workload->partition, place->group, normals);
     AH_TRY(cast(workload, AH_LANE_HOST, place->host_state[0], compute, values, AH_F32, place->trained));
     AH_TRY(copy_in(workload, place->state[0], place->host_state[0], place->trained * element));
     if (place->param != place->state[0])
         AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, compute, place->state[0], compute, place->trained));
-    AH_TRY(cast(workload, AH_LANE_HOST, place->host_frozen, compute, values + place->trained, AH_F32, frozen));
-    frozen_codes_fill(workload, place, normals);
+    AH_TRY(frozen_fill(workload, place, values, normals));
     if (place->frozen) { /* this rank's part waits there for its CAST */
         int64_t first, ranks = ah__step_ranks(workload->partition);
         int64_t count = ah__part_range(&first, frozen, workload->comm->rank, (int)ranks);
@@ -256,7 +285,6 @@ static int workload_fill(const struct ah_workload *workload)
     for (int i = 0; i < workload->places; i++) {
         const struct ah_workload_place *place = &workload->place[i];
         float *params = (float *)(void *)place->host_state[1];
-        params_fill(params, workload->partition, place->group, normals);
         AH_TRY(place_fill(workload, place, params, normals));
         AH_TRY(grads_fill(workload, place, normals));
     }
@@ -366,7 +394,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
     bool exchanges = ah__item_lanes[item->kind] == AH_LANE_COMM && place->exchange;
     *at = (struct ah_addresses){
         .param = exchanges                        ? place->exchange
-                 : item->kind == AH_ITEM_PREFETCH ? place->state[1]
+                 : item->kind == AH_ITEM_PREFETCH ? place->fetched
                                                   : place->param,
         .grad = exchanges                       ? place->exchange
                 : item->kind == AH_ITEM_OFFLOAD ? place->state[2]

@@ -24,6 +24,7 @@ struct ah_workload_place {
     int64_t count, trained, decayed;    /* of the group */
     char *state[AH_STATE_COUNT], *grad; /* device */
     char *param;                        /* device: what products read; of one rank the states' p */
+    char *fetched;                      /* device: where PREFETCH writes */
     char *exchange;                     /* device: what collectives of a block work on, of several ranks; else null */
     char *input, *output, *saved;       /* device; input is the output of the place before */
     int64_t saved_step;                 /* from one micro-batch to the next */

@@ -137,7 +137,8 @@ static int open_model(struct ah_session *session)
     AH_TRY(ah__model_check(session->model, options->strict));
     const struct ah_model_def *model = ah_model_get(session->model);
     session->info.seq = options->seq ? options->seq : model->max_seq < DEFAULT_SEQ ? model->max_seq : DEFAULT_SEQ;
-    return ah_plan_check(options->plan, model->layers);
+    /* Frozen blocks below are no blocks of a plan: where there may be some, the partition says how many are. */
+    return options->tuning.freeze ? AH_OK : ah_plan_check(options->plan, model->layers);
 }
 
 int ah__states_parse(enum ah_dtype *master, enum ah_dtype *moments, enum ah_dtype compute, const char *master_word,

@@ -336,6 +336,8 @@ int ah__training_plan(struct ah_training *training)
     struct ah_session *session = training->session;
     struct ah_plan before;
     AH_TRY(ah_session_reach(session, AH_SESSION_PROFILE));
+    if (ah_partition_note(session->partition))
+        ah__training_note(training, "%s", ah_partition_note(session->partition));
     AH_TRY(plan_before(&before, training));
     session->options.warm_start = before.switches.layers ? &before : NULL;
     int status = ah_session_reach(session, AH_SESSION_PLAN);
@@ -407,8 +409,6 @@ static void tell_attention(const struct ah_training *training)
 int ah__training_load(struct ah_training *training)
 {
     tell_attention(training);
-    if (ah_partition_note(training->session->partition))
-        ah__training_note(training, "%s", ah_partition_note(training->session->partition));
     if (training->resumed.folder)
         tell_arithmetic(training);
     const struct ah_partition *partition = training->session->partition;

@@ -133,6 +133,26 @@ static void frozen_parameters_are_resumed_exactly(void **state)
     }
 }
 
+/* The plan that a training leaves is of the blocks above, and is taken again. */
+static void above_frozen_blocks_a_plan_is_taken_again(void **state)
+{
+    (void)state;
+    const char *model = base();
+    char options[600];
+    snprintf(options, sizeof options, "--model %s --freeze embedding,blocks:1 --steps 4", model);
+    train("above", options);
+    assert_ran(0);
+    snprintf(options, sizeof options,
+             "--model %s --freeze embedding,blocks:1 --plan c=1,p=1,o=1 --steps 2 --lr-steps 4 --warmup 0", model);
+    train("part", options);
+    assert_ran(0);
+    snprintf(options, sizeof options, "--resume %s/part --plan %s/part/plan.json --steps 4 --keep 1", where, where);
+    train("part", options);
+    assert_ran(0);
+    same_file("above", "part", "model.safetensors");
+    same_file("above", "part", "optimizer.safetensors");
+}
+
 /* The model's own weights are no part of a checkpoint, which knows them again. */
 static void weights_that_were_adapted_are_known_again(void **state)
 {
@@ -232,8 +252,12 @@ static void what_is_trained_is_checked(void **state)
         {"--lora-rank 4 --frozen int4", "--frozen: found 'int4', expected int8 or nf4"},
         {"--frozen nf4", "--frozen: found 'nf4' without adapters, expected lora_rank beside it"},
         {"--freeze '*.mlp.*' --frozen int8", "--frozen: found 'int8' without adapters, expected lora_rank beside it"},
-        {"--lora-rank 4 --lora-targets layers.1.mlp.up_proj --frozen nf4",
-         "frozen: found nf4 and no adapters in the lowest 1 of the blocks, expected some in all"},
+        {"--lora-rank 4 --freeze embedding,blocks:1",
+         "freeze: found 'blocks:1' beside adapters, which are of all blocks alike"},
+        {"--lora-rank 4 --lora-targets layers.1.mlp.up_proj", "blocks 'model.layers.0' and 'model.layers.1' differ"},
+        {"--freeze embedding,'model.layers.1.mlp.*'",
+         "--freeze: found model.layers.1.mlp.gate_proj.weight frozen and model.layers.0.mlp.gate_proj.weight not"},
+        {"--freeze embedding,blocks:1 --plan c=2,p=0,o=1", "c=2: found 2, expected at most layers=1"},
         {"--adapter nowhere", "nowhere/adapter_config.json"},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
@@ -387,6 +411,7 @@ static void frozen_blocks_on_the_device_need_no_buffer(void **state)
 
 AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is_the_same),
               cmocka_unit_test(codes_are_kept_when_resumed), cmocka_unit_test(frozen_parameters_are_resumed_exactly),
+              cmocka_unit_test(above_frozen_blocks_a_plan_is_taken_again),
               cmocka_unit_test(weights_that_were_adapted_are_known_again),
               cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
               cmocka_unit_test(configurations_of_adapters_are_read_or_refused),

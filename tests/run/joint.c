@@ -145,14 +145,11 @@ void joint_free(struct team_run *team)
     ah__free(team->rank[0].states);
 }
 
-struct ah_plan joint_resident(int ranks)
+struct ah_plan joint_resident(int ranks, int layers)
 {
-    return (struct ah_plan){.switches = {.layers = TINY_LAYERS,
-                                         .buffers = TINY_LAYERS + 4,
-                                         .prefetch_distance = 1,
-                                         .world_size = ranks,
-                                         .chunks = 1},
-                            .policy = "resident"};
+    return (struct ah_plan){
+        .switches = {.layers = layers, .buffers = layers + 4, .prefetch_distance = 1, .world_size = ranks, .chunks = 1},
+        .policy = "resident"};
 }
 
 const struct ah_partition *joint_partition_of(struct rank_run *scratch, const struct joint *joint)
@@ -193,20 +190,21 @@ void joint_every_plan(struct joint joint, const char *policy, int of)
     struct rank_run scratch = {.joint = &joint};
     static int loops;
     int index = 0, loop = ++loops;
-    joint.plan = joint_resident(joint.world_size);
+    const struct ah_partition *partition = joint_partition_of(&scratch, &joint);
+    int layers = partition->layers; /* without frozen ones below */
+    joint.plan = joint_resident(joint.world_size, layers);
     joint.options = (struct ah_dev_options){.threads = !joint.device, .host_threads = 1};
     joint.steps = TINY_STEPS;
     joint_train(&expected, &joint);
     assert_true(expected.rank[0].outcome.loss[TINY_STEPS - 1] > 0);
-    const struct ah_partition *partition = joint_partition_of(&scratch, &joint);
-    for (int c = 0; c <= TINY_LAYERS; c++)
-        for (int o = 0; o <= TINY_LAYERS; o++)
+    for (int c = 0; c <= layers; c++)
+        for (int o = 0; o <= layers; o++)
             for (int p = 0; p <= o; p++) {
                 if (index++ % of != 0)
                     continue;
                 exact_draws_begin(loop, index);
                 joint.plan = (struct ah_plan){
-                    .switches = {.layers = TINY_LAYERS, .checkpoint = c, .offload_params = p, .offload_optimizer = o}};
+                    .switches = {.layers = layers, .checkpoint = c, .offload_params = p, .offload_optimizer = o}};
                 snprintf(joint.plan.policy, sizeof joint.plan.policy, "%s", policy);
                 draw_rest(&joint, partition);
                 joint_same(&expected, &joint);

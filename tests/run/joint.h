@@ -41,7 +41,7 @@ void joint_partition(struct rank_run *self);
 /* Both, in the scratch, by the calling thread. */
 const struct ah_partition *joint_partition_of(struct rank_run *scratch, const struct joint *joint);
 /* Everything stays on the device: buffers enough for what is gathered and what waits for the norm. */
-struct ah_plan joint_resident(int ranks);
+struct ah_plan joint_resident(int ranks, int layers);
 /* Peaks are as predicted, the timeline is possible, all ranks hear the same. To be freed. */
 void joint_train(struct team_run *team, const struct joint *joint);
 void joint_free(struct team_run *team);

@@ -168,7 +168,7 @@ static void published_systems_equal_resident(void **state)
     struct team_run expected;
     struct rank_run scratch = {.joint = &joint};
     struct ah_switches at;
-    joint.plan = joint_resident(2);
+    joint.plan = joint_resident(2, TINY_LAYERS);
     joint_train(&expected, &joint);
     const struct ah_partition *partition = joint_partition_of(&scratch, &joint);
     for (int i = 0; ah__policies[i]; i++)
@@ -199,14 +199,14 @@ static void ranks_equal_one(int ranks, double clip, struct ah_tuning tuning)
                         .micro_batches = 1,
                         .batch = 4,
                         .clip = clip,
-                        .plan = joint_resident(1),
+                        .plan = joint_resident(1, TINY_LAYERS),
                         .options = {.threads = 1},
                         .steps = 3};
     struct joint many = one;
     struct team_run first, second;
     many.world_size = ranks;
     many.batch = 4 / ranks;
-    many.plan = joint_resident(ranks);
+    many.plan = joint_resident(ranks, TINY_LAYERS);
     joint_train(&first, &one);
     joint_train(&second, &many);
     const struct outcome *a = &first.rank[0].outcome, *b = &second.rank[0].outcome;
@@ -275,7 +275,7 @@ static void stop_one(int rank, void *context)
 {
     struct stop_run *self = &((struct stop_run *)context)[rank];
     static const struct joint joint = {.config = tiny_tied, .world_size = 3, .micro_batches = 1, .batch = 1};
-    struct ah_plan plan = joint_resident(3);
+    struct ah_plan plan = joint_resident(3, TINY_LAYERS);
     struct ah_dev_options options = {.threads = 1, .jitter_seed = 50 + (uint64_t)rank};
     struct ah_dev *dev;
     struct ah_run *run;
@@ -310,7 +310,7 @@ static void all_stop_after_the_same_step(void **state)
 static void refused_one(int rank, void *context)
 {
     struct rank_run self = {.joint = context};
-    struct ah_plan plan = joint_resident(3);
+    struct ah_plan plan = joint_resident(3, TINY_LAYERS);
     struct ah_dev *dev;
     struct ah_run *run;
     (void)rank;

@@ -465,7 +465,7 @@ static void losses_are_nearly_those_of_cpu_ranks(void **state)
                           .micro_batches = 1,
                           .batch = 1,
                           .clip = CLIP,
-                          .plan = joint_resident(2),
+                          .plan = joint_resident(2, TINY_LAYERS),
                           .options = {.host_threads = 1},
                           .steps = TINY_STEPS};
     struct team_run expected, found;

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Golden values of every family of models, made by transformers (version 5.23) in double precision.
+"""Golden values of every family of models, made by transformers (version 5.24) in double precision.
 
 Writes families/NAME.bin beside this file, one for each configuration below: its config.json as transformers saves it,
 the logits, loss and gradients of a first batch, and the losses, gradient norms and parameters of ten steps of AdamW
 with clipping and other data in every step. Initial parameters and tokens are not stored: they come from the counter-
 based random numbers of gpt2.py. Of parameters after the steps those of the first block are left out. Adam's eps is
-1e-5, far below most gradients and far above their rounding in float32: with 1e-8 Adam makes steps of full size out of
-what little rounding leaves of a gradient that is zero.
+1e-4, below most gradients and far above their rounding in float32: with 1e-8 Adam makes steps of full size out of what
+little rounding leaves of a gradient that is zero, and with 1e-5 products by AVX2 came out 1.4e-5 off in one parameter.
 
     tests/golden/families.py
 """
@@ -163,7 +163,7 @@ def train(name, clip):
     p = parameters(model)
     optimizer = gpt2.adamw(p)
     for group in optimizer.param_groups:
-        group["eps"] = 1e-5
+        group["eps"] = 1e-4
     losses, norms, logits, grads = [], [], None, None
     for ids, targets in batches():
         optimizer.zero_grad()

@@ -23,7 +23,7 @@ static int give_batch(const struct ah_batch *to, int64_t iteration, void *contex
 
 static void give_adam(struct ah_adam *out, int64_t iteration, void *context)
 {
-    static const struct ah_adamw hyper = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-5, .weight_decay = 0.1};
+    static const struct ah_adamw hyper = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-4, .weight_decay = 0.1};
     (void)context;
     ah__adam_init(out, &hyper, 1e-3, iteration + 1);
 }

@@ -77,7 +77,7 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
         fprintf(stderr, "autohete: note: %s\n", ah_model_note(ah_session_model(*out)));
     if (status == AH_OK)
         status = advance(*out, options, stage, text);
-    const struct ah_partition *partition = text ? ah_session_partition(*out) : NULL;
+    const struct ah_partition *partition = text && *out ? ah_session_partition(*out) : NULL;
     if (partition && ah_partition_note(partition))
         fprintf(stderr, "autohete: note: %s\n", ah_partition_note(partition));
     if (status == AH_OK)

@@ -1,9 +1,11 @@
-"""Low-rank adapters by PEFT on PyTorch's CPU, the peer of bench/adapters: adapters_peft.py '{"model": ...}' trains them
-on one batch, again and again, and prints one JSON object with the seconds and the loss of every step.
+"""Fine-tuning on PyTorch's CPU, the peer of bench/adapters: adapters_peft.py '{"model": ...}' trains on one batch, again
+and again, and prints one JSON object with the seconds and the loss of every step.
 
-Keys: model (a folder, or a GGUF file), ids (one sequence and the token after it), batch, micro_batch, rank, steps,
-threads, dtype ("fp32" or "bf16": of the model's weights, as AutoHete has them; PEFT keeps adapters in fp32 then).
-Adapters beside all linear layers of the blocks, nothing recomputed, AdamW, gradients clipped to a global norm of 1."""
+Keys: model (a folder, or a GGUF file), ids (one sequence and the token after it), batch, micro_batch, steps, threads,
+dtype ("fp32" or "bf16": of the model's weights, as AutoHete has them; PEFT keeps adapters in fp32 then, what else is
+trained and its moments have the dtype), rank (of PEFT's adapters beside all linear layers of the blocks; 0: the model
+itself is trained), below (of that, so many of the lowest blocks and the embedding are frozen).
+Nothing recomputed, AdamW, gradients clipped to a global norm of 1."""
 import json
 import pathlib
 import sys
@@ -15,10 +17,20 @@ import torch.nn.functional as F
 import transformers
 
 
+def freeze(model, below):
+    if below:
+        model.get_input_embeddings().requires_grad_(False)
+    for block in model.base_model.layers[:below]:
+        block.requires_grad_(False)
+    return model
+
+
 def load(job):
     path, dtype = pathlib.Path(job["model"]), {"fp32": torch.float32, "bf16": torch.bfloat16}[job["dtype"]]
     where = (path.parent, {"gguf_file": path.name}) if path.is_file() else (path, {})
     model = transformers.AutoModelForCausalLM.from_pretrained(where[0], dtype=dtype, **where[1])
+    if job["rank"] == 0:
+        return freeze(model, job["below"]).train()
     config = peft.LoraConfig(r=job["rank"], lora_alpha=job["rank"], target_modules="all-linear", task_type="CAUSAL_LM")
     return peft.get_peft_model(model, config).train()
 
@@ -54,7 +66,7 @@ def main():
         losses.append(step(model, job, optimizer, parameters))
         seconds.append(time.perf_counter() - start)
     print(json.dumps({"seconds": seconds, "losses": losses, "trained": sum(p.numel() for p in parameters),
-                      "peft": peft.__version__, "torch": torch.__version__}))
+                      "peft": peft.__version__ if job["rank"] else None, "torch": torch.__version__}))
 
 
 main()

@@ -148,9 +148,10 @@ static double estimate_programs(struct ah_block_costs *out, const struct estimat
         estimate->profile->costs.widen_ns = llround(once.ns);
     }
     /* The gradient is rounded, where it is not F32, and its norm is taken where it is made. */
-    if (estimate->dtype_bytes < FLOAT_BYTES)
+    if (params > 0 && estimate->dtype_bytes < FLOAT_BYTES)
         ah__roofline_add_bytes(&backward, &estimate->roofline, (double)params * (FLOAT_BYTES + estimate->dtype_bytes));
-    ah__roofline_add_bytes(&backward, &estimate->roofline, (double)params * estimate->dtype_bytes);
+    if (params > 0)
+        ah__roofline_add_bytes(&backward, &estimate->roofline, (double)params * estimate->dtype_bytes);
     const struct ah_program *program = code->program;
     out->forward_ns = at_least_1ns(program_ns(estimate, forward.ns, times * program[AH_PROGRAM_FORWARD].flops));
     out->backward_ns = at_least_1ns(program_ns(estimate, backward.ns, times * program[AH_PROGRAM_BACKWARD].flops));

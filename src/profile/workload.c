@@ -106,11 +106,12 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     bool apart = ranks > 1;
     for (int i = 0; i < AH_STATE_COUNT; i++) {
         bool read = i == 0 && !apart; /* by products */
-        int64_t bytes = ah__state_size(workload->partition, i, read ? place->count : place->trained);
+        int64_t bytes = ah__state_size(workload->partition, i, place->trained);
+        int64_t device_bytes = read ? ah__state_size(workload->partition, i, place->count) : bytes;
         /* Moments have room for what PREFETCH writes there and OFFLOAD reads, the first for floats on the way. */
         int64_t moved = i == 1 ? fetched : i == 2 ? grad_bytes : 0;
         int64_t filled = i == 1 ? filled_count(workload, place) * (int64_t)sizeof(float) : 0;
-        place->state[i] = carve(device, larger(bytes, moved));
+        place->state[i] = carve(device, larger(device_bytes, moved));
         place->host_state[i] = carve(host, larger(bytes, filled));
     }
     place->param = apart ? carve(device, read_bytes) : place->state[0];

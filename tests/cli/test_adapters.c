@@ -48,34 +48,43 @@ static void same_file(const char *a, const char *b, const char *name)
         ah__free(text[i]);
 }
 
-/* Under another plan from the third step on. */
+/* Four steps are the same as two under one plan and two more under another; {} in `then` is the first half's folder. */
+static void goes_on_as_one(const char *tuning, const char *plan, const char *then, const char *weights)
+{
+    static const char *const folders[] = {"whole", "half"};
+    const char *model = base();
+    char options[600];
+    snprintf(options, sizeof options, "--model %s %s --steps 4", model, tuning);
+    train("whole", options);
+    assert_ran(0);
+    snprintf(options, sizeof options, "--model %s %s --plan %s --steps 2 --lr-steps 4 --warmup 0", model, tuning, plan);
+    train("half", options);
+    assert_ran(0);
+    const char *at = strstr(then, "{}");
+    int before = at ? (int)(at - then) : (int)strlen(then);
+    snprintf(options, sizeof options, "--resume %s/half --steps 4 --keep 1 --plan %.*s%s%s%s", where, before, then,
+             at ? where : "", at ? "/half" : "", at ? at + 2 : "");
+    train("half", options);
+    assert_ran(0);
+    same_file("whole", "half", weights);
+    same_file("whole", "half", "optimizer.safetensors");
+    for (size_t i = 0; i < AH_LENGTH(folders); i++) {
+        char remove[300];
+        snprintf(remove, sizeof remove, "%s/%s", where, folders[i]);
+        assert_ok(ah__folder_remove(remove));
+    }
+}
+
 static void a_resumed_training_of_adapters_is_the_same(void **state)
 {
     (void)state;
     static const char *const types[] = {"--dtype fp32", "--dtype bf16", "--dtype bf16 --moments int8",
                                         "--dtype fp32 --frozen int8", "--dtype bf16 --frozen nf4"};
-    const char *model = base();
     for (size_t i = 0; i < AH_LENGTH(types); i++) {
-        char options[400];
-        snprintf(options, sizeof options, "--model %s --lora-rank 4 --lora-alpha 8 %s --plan c=2,p=1,o=1 --steps 4",
-                 model, types[i]);
-        train("whole", options);
-        assert_ran(0);
-        snprintf(options, sizeof options,
-                 "--model %s --lora-rank 4 --lora-alpha 8 %s --plan resident --steps 2 --lr-steps 4 --warmup 0", model,
-                 types[i]);
-        train("half", options);
-        assert_ran(0);
-        snprintf(options, sizeof options, "--resume %s/half --plan c=1,p=2,o=2 --steps 4 --keep 1", where);
-        train("half", options);
-        assert_ran(0);
-        same_file("whole", "half", "adapter_model.safetensors");
-        same_file("whole", "half", "optimizer.safetensors");
-        char remove[300];
-        snprintf(remove, sizeof remove, "%s/whole", where);
-        assert_ok(ah__folder_remove(remove));
-        snprintf(remove, sizeof remove, "%s/half", where);
-        assert_ok(ah__folder_remove(remove));
+        char tuning[100];
+        snprintf(tuning, sizeof tuning, "--lora-rank 4 --lora-alpha 8 %s", types[i]);
+        goes_on_as_one(tuning, i % 2 ? "resident" : "c=2,p=1,o=1", i % 2 ? "c=1,p=2,o=2" : "resident",
+                       "adapter_model.safetensors");
     }
 }
 
@@ -110,26 +119,10 @@ static void frozen_parameters_are_resumed_exactly(void **state)
     (void)state;
     static const char *const types[] = {"--dtype fp32", "--dtype bf16", "--dtype bf16 --save-dtype fp32",
                                         "--dtype fp32 --save-dtype bf16"};
-    const char *model = base();
     for (size_t i = 0; i < AH_LENGTH(types); i++) {
-        char options[400], remove[300];
-        snprintf(options, sizeof options, "--model %s --freeze '*.mlp.*,*embed_tokens*' %s --steps 4", model, types[i]);
-        train("whole", options);
-        assert_ran(0);
-        snprintf(options, sizeof options,
-                 "--model %s --freeze '*.mlp.*,*embed_tokens*' %s --plan c=1,p=1,o=2 --steps 2 --lr-steps 4 --warmup 0",
-                 model, types[i]);
-        train("half", options);
-        assert_ran(0);
-        snprintf(options, sizeof options, "--resume %s/half --plan resident --steps 4 --keep 1", where);
-        train("half", options);
-        assert_ran(0);
-        same_file("whole", "half", "model.safetensors");
-        same_file("whole", "half", "optimizer.safetensors");
-        snprintf(remove, sizeof remove, "%s/whole", where);
-        assert_ok(ah__folder_remove(remove));
-        snprintf(remove, sizeof remove, "%s/half", where);
-        assert_ok(ah__folder_remove(remove));
+        char tuning[100];
+        snprintf(tuning, sizeof tuning, "--freeze '*.mlp.*,*embed_tokens*' %s", types[i]);
+        goes_on_as_one(tuning, "c=1,p=1,o=2", "resident", "model.safetensors");
     }
 }
 
@@ -137,20 +130,20 @@ static void frozen_parameters_are_resumed_exactly(void **state)
 static void above_frozen_blocks_a_plan_is_taken_again(void **state)
 {
     (void)state;
+    goes_on_as_one("--freeze embedding,blocks:1", "c=1,p=1,o=1", "{}/plan.json", "model.safetensors");
+}
+
+/* On the host it would be fetched in every step, and nothing of it would leave. */
+static void a_frozen_embedding_stays_on_the_device(void **state)
+{
+    (void)state;
+    static const char *const freeze[] = {"", "--freeze embedding"};
     const char *model = base();
-    char options[600];
-    snprintf(options, sizeof options, "--model %s --freeze embedding,blocks:1 --steps 4", model);
-    train("above", options);
-    assert_ran(0);
-    snprintf(options, sizeof options,
-             "--model %s --freeze embedding,blocks:1 --plan c=1,p=1,o=1 --steps 2 --lr-steps 4 --warmup 0", model);
-    train("part", options);
-    assert_ran(0);
-    snprintf(options, sizeof options, "--resume %s/part --plan %s/part/plan.json --steps 4 --keep 1", where, where);
-    train("part", options);
-    assert_ran(0);
-    same_file("above", "part", "model.safetensors");
-    same_file("above", "part", "optimizer.safetensors");
+    for (int frozen = 0; frozen < 2; frozen++) {
+        run("plan --model %s --device cpu --seq 16 --plan c=2,p=2,o=2 --json %s", model, freeze[frozen]);
+        assert_ran(0);
+        assert_non_null(strstr(ran.out, frozen ? "\"embedding_on_host\": false" : "\"embedding_on_host\": true"));
+    }
 }
 
 /* The model's own weights are no part of a checkpoint, which knows them again. */
@@ -412,6 +405,7 @@ static void frozen_blocks_on_the_device_need_no_buffer(void **state)
 AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is_the_same),
               cmocka_unit_test(codes_are_kept_when_resumed), cmocka_unit_test(frozen_parameters_are_resumed_exactly),
               cmocka_unit_test(above_frozen_blocks_a_plan_is_taken_again),
+              cmocka_unit_test(a_frozen_embedding_stays_on_the_device),
               cmocka_unit_test(weights_that_were_adapted_are_known_again),
               cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
               cmocka_unit_test(configurations_of_adapters_are_read_or_refused),

@@ -483,6 +483,21 @@ static void an_estimate_is_a_profile_like_any_other(void **state)
     ah_partition_free(partition);
 }
 
+/* A frozen embedding has no gradient to round, nor one to take the norm of. */
+static void frozen_parameters_have_no_gradient_to_round(void **state)
+{
+    (void)state;
+    struct ah_partition *whole = gpt_10b(8, AH_BF16, NULL), *frozen = gpt_10b(8, AH_BF16, "embedding");
+    struct ah_profile *all = estimate("a100-40g", whole, 1, NULL), *some = estimate("a100-40g", frozen, 1, NULL);
+    assert_true(all->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_EMBEDDING] > 100000);
+    assert_int_equal(some->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_EMBEDDING], 1);
+    assert_int_equal(some->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK], all->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK]);
+    ah_profile_free(all);
+    ah_profile_free(some);
+    ah_partition_free(whole);
+    ah_partition_free(frozen);
+}
+
 AH_TEST_SUITE("profile/hardware", cmocka_unit_test(every_machine_loads_and_names_its_sources),
               cmocka_unit_test(every_file_is_checked), cmocka_unit_test(cards_differ_as_their_sheets_say),
               cmocka_unit_test(an_a100_is_what_its_file_says), cmocka_unit_test(loading_is_strict),
@@ -490,6 +505,7 @@ AH_TEST_SUITE("profile/hardware", cmocka_unit_test(every_machine_loads_and_names
               cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(gemm_rates_follow_the_curve),
               cmocka_unit_test(a_block_takes_what_its_flops_and_bytes_take),
               cmocka_unit_test(copies_and_updates_take_their_bytes),
+              cmocka_unit_test(frozen_parameters_have_no_gradient_to_round),
               cmocka_unit_test(published_host_rates_can_be_taken),
               cmocka_unit_test(an_estimate_is_not_faster_than_trainings_were),
               cmocka_unit_test(a_profile_becomes_a_machine), cmocka_unit_test(lanes_share_what_they_share),

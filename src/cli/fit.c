@@ -16,6 +16,9 @@ static const char *dtype_of(const struct ah_fit_args *args)
     return args->inputs.dtype ? args->inputs.dtype : "bf16";
 }
 
+/* As a machine is measured, and a model that cannot be tuned as asked for. */
+static const struct ah_tuning no_tuning;
+
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 /* "llama-3.1-8b" of "models/llama-3.1-8b.json"; the folder's name of "smollm/config.json" and "smollm/". */
@@ -47,12 +50,13 @@ static struct ah_session_options options_of(const struct ah_fit *fit, const stru
 }
 
 /* Its size, from a graph of one short sequence. */
-static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char *path)
+static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char *path, const struct ah_tuning *tuning)
 {
     struct ah_session *session;
     *row = (struct ah_fit_row){.path = path, .seq = 1};
     name_of(row->name, sizeof row->name, path);
     struct ah_session_options options = options_of(fit, row);
+    options.tuning = *tuning;
     options.hardware = NULL;
     options.hardware_ranks = 0;
     options.micro_batch = 1;
@@ -65,6 +69,19 @@ static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char
     row->seq = fit->inputs.seq ? fit->inputs.seq : row->max_seq < SEQ_DEFAULT ? row->max_seq : SEQ_DEFAULT;
     ah_session_close(session);
     return AH_OK;
+}
+
+/* Of several models some may not have what is to be frozen or adapted: their rows say so. */
+static int row_init_any(struct ah_fit_row *row, const struct ah_fit *fit, const char *path)
+{
+    char refused[sizeof row->refused];
+    int status = row_init(row, fit, path, &fit->inputs.tuning);
+    if (status != AH_EINPUT || fit->count < 2)
+        return status;
+    snprintf(refused, sizeof refused, "%s", ah_error());
+    status = row_init(row, fit, path, &no_tuning);
+    memcpy(row->refused, refused, sizeof refused);
+    return status;
 }
 
 static int by_parameters(const void *a, const void *b)
@@ -88,7 +105,7 @@ static int rows_init(struct ah_fit *fit, const char *const *paths)
     if (!fit->rows)
         return no_memory();
     for (int i = 0; i < fit->count && status == AH_OK; i++)
-        status = row_init(&fit->rows[i], fit, paths[i]);
+        status = row_init_any(&fit->rows[i], fit, paths[i]);
     if (status == AH_OK)
         qsort(fit->rows, (size_t)fit->count, sizeof *fit->rows, by_parameters);
     return status;
@@ -149,6 +166,7 @@ static int device_is_processor(bool *out, const struct ah_fit *fit)
     struct ah_session_options options = options_of(fit, &fit->rows[0]);
     options.batch = options.micro_batch = options.seq = 1;
     options.passes = 0;
+    options.tuning = no_tuning;
     int status = ah__session_start(&session, &options, AH_SESSION_DEVICE, NULL);
     if (status == AH_OK)
         *out = strcmp(ah_session_get(session)->device.name, "cpu") == 0;
@@ -192,6 +210,7 @@ static struct ah_session_options measured_options(const struct ah_fit *fit, cons
     struct ah_session_options options = options_of(fit, row);
     options.seq = row->seq < row->max_seq ? row->seq : row->max_seq;
     options.passes = 0;
+    options.tuning = no_tuning;
     if (!processor)
         return options;
     options.seq = PROCESSOR_SEQ;
@@ -212,7 +231,7 @@ static int measure(struct ah_fit *fit)
     if (status == AH_OK)
         status = reference_find(path, sizeof path, name);
     if (status == AH_OK)
-        status = row_init(&row, fit, path);
+        status = row_init(&row, fit, path, &no_tuning);
     if (status != AH_OK)
         return status;
     struct ah_session_options options = measured_options(fit, &row, processor);
@@ -267,12 +286,14 @@ int ah__fit_rows(struct ah_fit *fit)
 {
     int status = AH_OK, known = 0;
     for (int i = 0; i < fit->count && status == AH_OK; i++) {
-        if (fit->rows[i].seq > fit->rows[i].max_seq)
+        if (fit->rows[i].seq > fit->rows[i].max_seq || fit->rows[i].refused[0])
             continue;
         status = row_evaluate(fit, &fit->rows[i]);
         known++;
     }
-    if (status == AH_OK && !known)
+    if (status == AH_OK && !known && fit->rows[0].refused[0])
+        status = ah__out_fault("%s: %s", fit->rows[0].name, fit->rows[0].refused);
+    else if (status == AH_OK && !known)
         status = ah__out_fault("--seq: found %lld, expected at most %lld, the longest sequence of %s",
                                (long long)fit->inputs.seq, (long long)fit->rows[0].max_seq, fit->rows[0].name);
     return status;
@@ -282,8 +303,8 @@ int ah__fit_rows(struct ah_fit *fit)
 
 static const char *reason_of(char *text, size_t size, const struct ah_fit_row *row)
 {
-    if (row->known)
-        return row->evaluation.reason;
+    if (row->known || row->refused[0])
+        return row->known ? row->evaluation.reason : row->refused;
     snprintf(text, size, "sequences: at most %lld tokens", (long long)row->max_seq);
     return text;
 }

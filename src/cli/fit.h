@@ -14,7 +14,8 @@ struct ah_fit_row {
     const char *path;
     char name[64];
     int64_t parameters, max_seq, seq;
-    bool known;                      /* evaluated; else the model takes no such sequences */
+    char refused[160];               /* why it cannot be tuned as asked for; "": it can */
+    bool known;                      /* evaluated; else the model takes no such sequences, or was refused */
     struct ah_evaluation evaluation; /* where known */
 };
 

@@ -101,7 +101,7 @@ static void legend(struct ah_buf *buf, int layers, int y)
         {"recompute, re-fetch", MARK_WORK, 1, 1, AH_SVG_AGAIN, 164},
         {"of the iteration before", MARK_LATE, 1, 0, AH_SVG_SOLID, 184},
         {"activations, sums", MARK_WORK, 1, 1, AH_SVG_GREY, 150},
-        {"memory: buffers in use", MARK_SLOTS, 1, 0, AH_SVG_SOLID, 166},
+        {"memory: buffers in use", MARK_SLOTS, 1, 0, AH_SVG_SOLID, 184},
         {"memory: always in use", MARK_ALWAYS, 1, 0, AH_SVG_SOLID, 160},
     };
     double x[2] = {24, 24};

@@ -188,5 +188,25 @@ static void what_is_wrong_is_refused(void **state)
     assert_says(ran.out, "no   sequences: at most 2048 tokens");
 }
 
+/* Of several models those that do not have what is to be frozen or adapted; none has it: refused. */
+static void what_a_model_does_not_have_is_said_in_its_row(void **state)
+{
+    (void)state;
+    char inputs[9000];
+    snprintf(inputs, sizeof inputs, "--hardware %s", source("hardware/rtx4090-64g.json"));
+    snprintf(inputs + strlen(inputs), sizeof inputs - strlen(inputs), " --model %s", source("models/gpt2-124m.json"));
+    snprintf(inputs + strlen(inputs), sizeof inputs - strlen(inputs), " --model %s", source("models/qwen3-0.6b.json"));
+    run("fit %s --freeze embedding,blocks:1-20", inputs);
+    assert_ran(0);
+    assert_says(strstr(ran.out, "\ngpt2-124m"), "no   model 'gpt2': freeze: found 'blocks:1-20', expected blocks:");
+    assert_says(strstr(ran.out, "\nqwen3-0.6b"), "yes ");
+    run("fit %s --freeze embedding,blocks:1-40", inputs);
+    assert_refused("gpt2-124m: model 'gpt2': freeze: found 'blocks:1-40'");
+    run("fit %s --lora-rank 2 --lora-targets o_proj --json", inputs);
+    assert_ran(0);
+    assert_says(ran.out, "\"reason\": \"model 'gpt2': lora_targets: found 'o_proj'");
+}
+
 AH_TEST_SUITE("cli/fit", cmocka_unit_test(every_model_has_a_row), cmocka_unit_test(a_row_is_what_simulate_says),
-              cmocka_unit_test(this_machine), cmocka_unit_test(what_is_wrong_is_refused))
+              cmocka_unit_test(this_machine), cmocka_unit_test(what_is_wrong_is_refused),
+              cmocka_unit_test(what_a_model_does_not_have_is_said_in_its_row))

@@ -1,5 +1,5 @@
-"""Fine-tuning on PyTorch's CPU, the peer of bench/adapters: adapters_peft.py '{"model": ...}' trains on one batch, again
-and again, and prints one JSON object with the seconds and the loss of every step.
+"""Fine-tuning on PyTorch's CPU, the peer of bench/adapters: adapters_peft.py '{"model": ...}' trains on one batch, step
+after step, and prints one JSON object with the seconds and the loss of each.
 
 Keys: model (a folder, or a GGUF file), ids (one sequence and the token after it), batch, micro_batch, steps, threads,
 dtype ("fp32" or "bf16": of the model's weights, as AutoHete has them; PEFT keeps adapters in fp32 then, what else is

@@ -207,11 +207,11 @@ static int cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
     return ah_dev_open(out, "cpu", options);
 }
 
-/* One plan in five, others for each family. */
+/* One plan in so many, others for each family. */
 static void families_equal_resident(enum ah_dtype compute, int64_t batch, int micro_batches, bool packed)
 {
     static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
-    int of = ah_test_rounds(25, 5, 1);
+    int of = ah_test_rounds(25, 10, 1);
     for (size_t i = 0; i < AH_LENGTH(families); i++) {
         struct tiny tiny;
         model_of(&tiny, families[i], compute, batch, 17, 1e9, micro_batches, packed);

@@ -158,6 +158,10 @@ static void this_machine(void **state)
     assert_says(ran.out, "yes ");
     assert_says(large, "no   device memory: ");
     assert_int_equal(system("ls -d /tmp/autohete-*/this-machine.json >/dev/null 2>&1"), 2 << 8);
+    /* It is the same machine beside adapters. */
+    run("fit --model %s/model.json --seq 32 --batch 2 --device cpu --device-memory 64MiB --lora-rank 2", folder());
+    assert_ran(0);
+    assert_says(ran.err, "profile: cached ");
 }
 
 static void what_is_wrong_is_refused(void **state)

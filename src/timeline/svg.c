@@ -98,10 +98,10 @@ static void legend(struct ah_buf *buf, int layers, int y)
         {"forward, prefetch", MARK_WORK, 0, 1, AH_SVG_LIGHT, 146},
         {"backward, gradient", MARK_WORK, 0, 1, AH_SVG_SOLID, 156},
         {"optimizer", MARK_WORK, 0, 1, AH_SVG_DARK, 100},
-        {"recompute, re-fetch", MARK_WORK, 1, 1, AH_SVG_AGAIN, 164},
-        {"of the iteration before", MARK_LATE, 1, 0, AH_SVG_SOLID, 184},
-        {"activations, sums", MARK_WORK, 1, 1, AH_SVG_GREY, 150},
-        {"memory: buffers in use", MARK_SLOTS, 1, 0, AH_SVG_SOLID, 184},
+        {"recompute, re-fetch", MARK_WORK, 1, 1, AH_SVG_AGAIN, 160},
+        {"of the iteration before", MARK_LATE, 1, 0, AH_SVG_SOLID, 178},
+        {"activations, sums", MARK_WORK, 1, 1, AH_SVG_GREY, 146},
+        {"memory: buffers in use", MARK_SLOTS, 1, 0, AH_SVG_SOLID, 180},
         {"memory: always in use", MARK_ALWAYS, 1, 0, AH_SVG_SOLID, 160},
     };
     double x[2] = {24, 24};

@@ -16,7 +16,7 @@ static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
 
 static int sample(void)
 {
-    return ah_test_rounds(6, 1, 1);
+    return ah_test_rounds(6, 2, 1);
 }
 
 static const struct ah_tuning lora = {.lora_rank = 4, .lora_alpha = 6};

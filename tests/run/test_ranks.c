@@ -8,10 +8,10 @@
 
 static const double CLIP = 1.45;
 
-/* One plan in `usual`; in a sample, and under sanitizers, one in three of those. */
+/* One plan in `usual`; in the full check one in two of those, in a sample, and under sanitizers, in three. */
 static int one_in(int usual)
 {
-    return usual * ah_test_rounds(3, 1, 1);
+    return usual * ah_test_rounds(3, 2, 1);
 }
 
 static void two_ranks_equal_resident(void **state)

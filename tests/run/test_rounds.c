@@ -36,7 +36,7 @@ static void every_number_of_rounds(struct tiny *tiny)
     struct outcome expected;
     exact_train(&expected, &cpu, tiny, &resident, &options);
     assert_true(expected.loss[TINY_STEPS - 1] > 0);
-    int plans = ah_test_rounds(PLANS, 3 * PLANS, 12 * PLANS);
+    int plans = ah_test_rounds(PLANS, 2 * PLANS, 12 * PLANS);
     for (int passes = 2; passes <= MICRO_BATCHES; passes++)
         for (int i = 0; i < plans; i++) {
             exact_draws_begin(passes, i);

@@ -4,6 +4,12 @@
 
 enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
 
+/* What it works on is what tokens become: of the embedding alone tokens themselves. */
+static bool embeds(const struct bind *bind)
+{
+    return bind->binding->class == AH_CLASS_EMBEDDING && bind->item->below == 0;
+}
+
 /* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 struct ah_task *ah__bind_task(const struct bind *bind, enum ah_task_type type)
@@ -17,6 +23,8 @@ struct ah_task *ah__bind_task(const struct bind *bind, enum ah_task_type type)
 static const struct ah_prepared *prepared_of(const struct bind *bind, enum ah_program_kind kind)
 {
     const struct ah_bound_programs *programs = bind->binding->programs;
+    if (bind->item->below > 0)
+        return programs->below[bind->binding->partition->below_other[bind->item->below]];
     return bind->binding->other ? programs->other[kind] : programs->prepared[bind->binding->class][kind];
 }
 
@@ -28,7 +36,7 @@ static void bases_fill(char *base[AH_SPACE_COUNT], const struct bind *bind)
     base[AH_SPACE_GRAD] = at->sum;
     base[AH_SPACE_SHARED] = at->shared_param;
     base[AH_SPACE_SHARED_GRAD] = at->shared_sum;
-    base[AH_SPACE_INPUT] = bind->binding->class == AH_CLASS_EMBEDDING ? at->tokens : at->input;
+    base[AH_SPACE_INPUT] = embeds(bind) ? at->tokens : at->input;
     base[AH_SPACE_OUTPUT] = at->output;
     base[AH_SPACE_SAVED] = at->saved;
     base[AH_SPACE_CHEAP] = at->cheap;
@@ -48,7 +56,7 @@ static void steps_fill(int64_t step[AH_SPACE_COUNT], const struct bind *bind)
     const struct ah_addresses *at = bind->at;
     const struct ah_partition *partition = bind->binding->partition;
     int64_t tokens_step = partition->batch * partition->seq * (int64_t)sizeof(int32_t);
-    step[AH_SPACE_INPUT] = bind->binding->class == AH_CLASS_EMBEDDING ? tokens_step : at->input_step;
+    step[AH_SPACE_INPUT] = embeds(bind) ? tokens_step : at->input_step;
     step[AH_SPACE_OUTPUT] = at->output_step;
     step[AH_SPACE_SAVED] = at->saved_step;
     step[AH_SPACE_CHEAP] = at->cheap_step;
@@ -60,9 +68,8 @@ static void steps_fill(int64_t step[AH_SPACE_COUNT], const struct bind *bind)
 /* What exists for all micro-batches of a step, not for those of a round alone. */
 static bool is_of_step(const struct bind *bind, enum ah_space space)
 {
-    bool embeds = bind->binding->class == AH_CLASS_EMBEDDING;
     return space == AH_SPACE_TARGETS || space == AH_SPACE_POSITIONS || space == AH_SPACE_LOSS ||
-           (embeds && space == AH_SPACE_INPUT);
+           (embeds(bind) && space == AH_SPACE_INPUT);
 }
 
 /* A program, and one that follows it or null, for micro-batches [first, first + count) of the item's. */
@@ -154,8 +161,9 @@ static void chunk_copy_add(const struct bind *bind, char *to, const char *from)
 /* Those of the frozen elements that are this rank's: *first, counted from the first frozen one, and so many. */
 static int64_t frozen_part(int64_t *first, const struct bind *bind)
 {
-    int ranks = ah__step_ranks(bind->binding->partition);
-    return ah__part_range(first, ah__frozen_count(ah__bind_group(bind)), bind->binding->rank, ranks);
+    const struct ah_partition *partition = bind->binding->partition;
+    int64_t count = ah__moved_count(partition, bind->binding->group) - ah__bind_group(bind)->trained;
+    return ah__part_range(first, count, bind->binding->rank, ah__step_ranks(partition));
 }
 
 /* Where they lie in what has the whole group in the compute dtype. */
@@ -314,9 +322,22 @@ static void backward(const struct bind *bind)
         ah__bind_clip(bind);
 }
 
+/* The embedding's own elements lie before those of blocks below. */
+static void fetch_below(const struct bind *bind)
+{
+    const struct ah_partition *partition = bind->binding->partition;
+    int64_t count = ah__below_count(partition), element = ah__bind_element_bytes(bind);
+    int64_t first = ah__embedding_count(partition) + (bind->item->below - 1) * count;
+    ah__bind_copy(bind, bind->at->param, bind->at->host_frozen + first * element, count * element);
+}
+
 static void fetch(const struct bind *bind)
 {
     char *shard = bind->at->shard;
+    if (bind->item->below > 0) {
+        fetch_below(bind);
+        return;
+    }
     chunk_copy_add(bind, shard ? shard : ah__bind_part_at(bind, bind->at->param), bind->at->host_param);
     frozen_copy_add(bind, shard ? bind->at->frozen : frozen_at(bind, bind->at->param), bind->at->host_frozen);
 }

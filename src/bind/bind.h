@@ -31,6 +31,7 @@ struct ah_bound_programs {
     struct ah_dev *dev;
     struct ah_prepared *prepared[AH_CLASS_COUNT][AH_PROGRAM_COUNT];
     struct ah_prepared *other[AH_PROGRAM_COUNT]; /* of blocks of the other kind; null: there are none */
+    struct ah_prepared *below[2];                /* of blocks below, by kind; null: there are none */
     int64_t workspace_bytes;                     /* what the neediest asks for */
 };
 /* Prepares all of them. `partition` must outlive the result. Freed by ah__bound_programs_fini, also after failure. */
@@ -39,7 +40,7 @@ void ah__bound_programs_fini(struct ah_bound_programs *programs);
 /* What they would ask for, without keeping them: a plan must know it. */
 int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, struct ah_dev *dev);
 
-/* Where everything lies that an item of one partition or group may touch. What its kind does not touch may be null. */
+/* Where everything lies that an item of one partition, block below or group may touch. What its kind does not touch may be null. */
 struct ah_addresses {
     /* On the device: parameters of its group and of the group it shares, in the compute dtype; where programs sum
      * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place: where it is not,

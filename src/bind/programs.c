@@ -3,13 +3,19 @@
 
 /* ---- prepared programs ------------------------------------------------------------------------------------------- */
 
+static int program_prepare(struct ah_bound_programs *out, struct ah_prepared **prepared,
+                           const struct ah_program *program)
+{
+    AH_TRY(out->dev->ops->prepare(out->dev, program, prepared));
+    if ((*prepared)->workspace_bytes > out->workspace_bytes)
+        out->workspace_bytes = (*prepared)->workspace_bytes;
+    return AH_OK;
+}
+
 static int code_prepare(struct ah_bound_programs *out, struct ah_prepared **prepared, const struct ah_code *code)
 {
-    for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
-        AH_TRY(out->dev->ops->prepare(out->dev, &code->program[kind], &prepared[kind]));
-        if (prepared[kind]->workspace_bytes > out->workspace_bytes)
-            out->workspace_bytes = prepared[kind]->workspace_bytes;
-    }
+    for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
+        AH_TRY(program_prepare(out, &prepared[kind], &code->program[kind]));
     return AH_OK;
 }
 
@@ -18,12 +24,14 @@ int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_parti
     *out = (struct ah_bound_programs){.dev = dev};
     for (int class = 0; class < AH_CLASS_COUNT; class ++)
         AH_TRY(code_prepare(out, out->prepared[class], &partition->code[class]));
+    for (int kind = 0; partition->below > 0 && kind < 2; kind++)
+        AH_TRY(program_prepare(out, &out->below[kind], &partition->below_forward[kind]));
     return partition->others_from ? code_prepare(out, out->other, &partition->other) : AH_OK;
 }
 
-static void prepared_free(const struct ah_bound_programs *programs, struct ah_prepared *const *prepared)
+static void prepared_free(const struct ah_bound_programs *programs, struct ah_prepared *const *prepared, int count)
 {
-    for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
+    for (int kind = 0; kind < count; kind++)
         if (prepared[kind])
             programs->dev->ops->prepared_free(programs->dev, prepared[kind]);
 }
@@ -31,8 +39,9 @@ static void prepared_free(const struct ah_bound_programs *programs, struct ah_pr
 void ah__bound_programs_fini(struct ah_bound_programs *programs)
 {
     for (int class = 0; class < AH_CLASS_COUNT; class ++)
-        prepared_free(programs, programs->prepared[class]);
-    prepared_free(programs, programs->other);
+        prepared_free(programs, programs->prepared[class], AH_PROGRAM_COUNT);
+    prepared_free(programs, programs->other, AH_PROGRAM_COUNT);
+    prepared_free(programs, programs->below, 2);
     *programs = (struct ah_bound_programs){0};
 }
 

@@ -12,6 +12,11 @@ enum { AH_OPERAND_ALIGN = 64 }; /* offsets in SAVED and WORK */
 int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struct ah_section *section, int number,
                      const int *param_of);
 
+/* Compiles FORWARD_DROP alone, of a block below whose parameters begin at element `first` of the embedding's group: where
+ * it finds them is counted from there. */
+int ah__below_compile(struct ah_program *program, struct ah_partition *partition, struct ah_section *section,
+                      int64_t first, const int *param_of);
+
 /* What selective recomputation makes again. By storage: set where backward reads it (`saved`) or where that is made of
  * it, and all of it follows from what entered, parameters and saved storages that are not set, by operators that are
  * neither products nor attention. */

@@ -97,7 +97,7 @@ static bool is_frozen(const struct ah_cut *cut, int partition)
 
 /* Where all blocks are, they stay blocks: then they are alike, and any of them may be on the host. Adapters are of all
  * blocks, as they are where nothing is learned. */
-static void give_frozen(struct ah_cut *cut)
+static void find_frozen(struct ah_cut *cut)
 {
     int frozen = 0;
     if (cut->infers || cut->graph->lora_rank > 0)
@@ -105,12 +105,8 @@ static void give_frozen(struct ah_cut *cut)
     while (frozen <= cut->layers && is_frozen(cut, frozen))
         frozen++;
     cut->still = frozen > 0;
-    if (frozen < 2 || frozen > cut->layers)
-        return;
-    cut->below = frozen - 1;
-    cut->layers -= cut->below;
-    for (int p = 1; p <= cut->layers + 2; p++)
-        cut->first_node[p] = cut->first_node[p + cut->below];
+    if (frozen >= 2 && frozen <= cut->layers)
+        cut->below = frozen - 1;
 }
 
 /* ---- what crosses the boundaries -------------------------------------------------------------------------------- */
@@ -237,7 +233,7 @@ int ah__cut_init(struct ah_cut *cut, const struct ah_graph *graph, bool infers)
     AH_TRY(new_ints(&cut->arena, &cut->first_node, graph->node_count + 3));
     cut->first_node[0] = 0;
     AH_TRY(find_blocks(cut));
-    give_frozen(cut);
+    find_frozen(cut);
     AH_TRY(new_ints(&cut->arena, &cut->entering, (size_t)cut->layers + 2));
     AH_TRY(new_ints(&cut->arena, &cut->owner, graph->value_count));
     AH_TRY(new_ints(&cut->arena, &cut->shared_by, graph->value_count));

@@ -5,8 +5,7 @@ enum { NAME_BYTES = 256 };
 
 struct pair {
     const struct ah_cut *cut;
-    const struct ah_partition *partition;
-    const int *param_of;
+    const int *first_param, *param_of;
     int a, b;     /* partitions compared */
     bool loosely; /* in all but attributes */
 };
@@ -53,7 +52,7 @@ static void operand_text(const struct pair *pair, int block, int value, char *te
         snprintf(from, sizeof from, " from element %lld", (long long)v->first);
     if (v->kind == AH_VALUE_PARAM)
         snprintf(text, size, "%s %d %s%s", v->frozen ? "frozen parameter" : "parameter",
-                 pair->param_of[value] - pair->partition->groups[block].first_param, shape, from);
+                 pair->param_of[value] - pair->first_param[block], shape, from);
     else if (v->kind == AH_VALUE_CACHE && v->producer < 0)
         snprintf(text, size, "a cache %s", shape);
     else if (v->kind == AH_VALUE_POSITIONS)
@@ -133,10 +132,12 @@ static int compare_ends(const struct pair *pair)
                            pair->cut->entering[pair->b + 1]);
 }
 
-static int compare(const struct ah_cut *cut, const struct ah_partition *partition, const int *param_of, int a, int b,
-                   bool loosely)
+static int compare(struct pair pair, int a, int b, bool loosely)
 {
-    struct pair pair = {cut, partition, param_of, a, b, loosely};
+    const struct ah_cut *cut = pair.cut;
+    pair.a = a;
+    pair.b = b;
+    pair.loosely = loosely;
     int shorter = count_of(&pair, a) < count_of(&pair, b) ? count_of(&pair, a) : count_of(&pair, b);
     if (cut->graph->lora_rank == 0)
         AH_TRY(compare_frozen(&pair, shorter));
@@ -145,27 +146,37 @@ static int compare(const struct ah_cut *cut, const struct ah_partition *partitio
     return compare_ends(&pair);
 }
 
-/* Of blocks that are equal in all else. */
 static bool attrs_equal(const struct ah_cut *cut, int a, int b)
 {
     const struct ah_node *nodes = cut->graph->nodes;
-    for (int at = 0; at < cut->first_node[a + 1] - cut->first_node[a]; at++)
+    int count = cut->first_node[a + 1] - cut->first_node[a];
+    if (cut->first_node[b + 1] - cut->first_node[b] != count)
+        return false;
+    for (int at = 0; at < count; at++)
         if (!ah__attr_equal(&nodes[cut->first_node[a] + at].attr, &nodes[cut->first_node[b] + at].attr))
             return false;
     return true;
 }
 
-int ah__cut_kinds(int *other, bool *of_other, const struct ah_cut *cut, const struct ah_partition *partition,
-                  const int *param_of)
+/* Blocks [first, last], of which those that differ from `like` in attributes are of the other kind. */
+static int find_kinds(bool *of_other, const struct pair *pair, int first, int last, int like)
 {
-    *other = 0;
-    for (int block = 2; block <= cut->layers; block++) {
-        AH_TRY(compare(cut, partition, param_of, 1, block, true));
-        of_other[block] = !attrs_equal(cut, 1, block);
-        if (of_other[block] && !*other)
-            *other = block;
-        if (of_other[block] && compare(cut, partition, param_of, *other, block, false) != AH_OK)
+    int other = 0; /* the first of them */
+    for (int block = first; block <= last; block++) {
+        AH_TRY(compare(*pair, first, block, true));
+        of_other[block] = !attrs_equal(pair->cut, like, block);
+        if (of_other[block] && !other)
+            other = block;
+        if (of_other[block] && compare(*pair, other, block, false) != AH_OK)
             return ah__fail_prefix(AH_EINPUT, "found three kinds of blocks, expected two at most");
     }
     return AH_OK;
+}
+
+int ah__cut_kinds(bool *of_other, const struct ah_cut *cut, const int *first_param, const int *param_of)
+{
+    const struct pair pair = {.cut = cut, .first_param = first_param, .param_of = param_of};
+    int above = cut->below + 1;
+    AH_TRY(find_kinds(of_other, &pair, above, cut->layers, above));
+    return find_kinds(of_other, &pair, 1, cut->below, above);
 }

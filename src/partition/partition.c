@@ -18,6 +18,17 @@ static enum place place_of(const struct ah_cut *cut, const struct ah_value *valu
     return matrix ? TRAINED_MATRICES : TRAINED_VECTORS;
 }
 
+/* Of a partition of the cut, where blocks below are some. */
+static int group_of(const struct ah_cut *cut, int number)
+{
+    return number > cut->below ? number - cut->below : 0;
+}
+
+static int number_of(const struct ah_cut *cut, int group)
+{
+    return group > 0 ? group + cut->below : 0;
+}
+
 static int64_t aligned(int64_t elements)
 {
     return (elements + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
@@ -28,7 +39,8 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
                           int64_t offset, enum place place)
 {
     const struct ah_graph *graph = cut->graph;
-    int64_t placed = partition->groups[number].placed;
+    int group = group_of(cut, number);
+    int64_t placed = partition->groups[group].placed;
     for (size_t v = 0; v < graph->value_count; v++) {
         const struct ah_value *value = &graph->values[v];
         if (cut->owner[v] != number || place_of(cut, value, number) != place)
@@ -41,7 +53,7 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
             .shape = value->meta.shape,
             .init = value->init,
             .init_std = value->init_std,
-            .group = number,
+            .group = group,
             .offset = offset,
             .kept = kept,
             .place = place < CODED ? offset : placed,
@@ -49,12 +61,24 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
             .coded = place == CODED,
             .frozen = place >= CODED,
         };
-        partition->groups[number].elements += elements;
+        partition->groups[group].elements += elements;
         offset += place == CODED ? kept : aligned(elements);
         placed += aligned(elements);
     }
-    partition->groups[number].placed = placed;
+    partition->groups[group].placed = placed;
     return aligned(offset);
+}
+
+/* Blocks that go with the embedding, one behind the other. */
+static void fill_below(struct ah_partition *partition, const struct ah_cut *cut, int *first_param, int *param_of)
+{
+    struct ah_group *group = &partition->groups[0];
+    int64_t count = group->count;
+    for (int number = 1; number <= cut->below; number++) {
+        first_param[number] = partition->param_count;
+        group->count = fill_group(partition, cut, number, param_of, group->count, FROZEN);
+    }
+    group->below = group->count - count;
 }
 
 /* Behind the parts of all ranks, so that both kinds are gathered apart; codes first. */
@@ -92,18 +116,21 @@ static int fill_gaps(struct ah_partition *partition, struct ah_group *group)
     return AH_OK;
 }
 
-static int fill_params(struct ah_partition *partition, const struct ah_cut *cut, int *param_of)
+static int fill_params(struct ah_partition *partition, const struct ah_cut *cut, int *first_param, int *param_of)
 {
-    partition->group_count = cut->layers + 2;
+    partition->group_count = partition->layers + 2;
     AH_TRY(ah__arena_new(&partition->arena, &partition->params, cut->graph->value_count, sizeof *partition->params));
     AH_TRY(ah__arena_new(&partition->arena, &partition->groups, (size_t)partition->group_count,
                          sizeof *partition->groups));
     for (int g = 0; g < partition->group_count; g++) {
         struct ah_group *group = &partition->groups[g];
-        group->first_param = partition->param_count;
-        group->decayed = fill_group(partition, cut, g, param_of, 0, TRAINED_MATRICES);
-        group->trained = fill_group(partition, cut, g, param_of, group->decayed, TRAINED_VECTORS);
-        fill_frozen(partition, cut, group, g, param_of);
+        int number = number_of(cut, g);
+        first_param[number] = group->first_param = partition->param_count;
+        group->decayed = fill_group(partition, cut, number, param_of, 0, TRAINED_MATRICES);
+        group->trained = fill_group(partition, cut, number, param_of, group->decayed, TRAINED_VECTORS);
+        fill_frozen(partition, cut, group, number, param_of);
+        if (g == 0)
+            fill_below(partition, cut, first_param, param_of);
         group->param_count = partition->param_count - group->first_param;
         AH_TRY(fill_gaps(partition, group));
     }
@@ -179,6 +206,10 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     }
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         hash = hash_code(&partition->code[i], hash);
+    for (int i = 0; partition->below && i < 2; i++)
+        hash = hash_program(&partition->below_forward[i], hash);
+    for (int number = 1; number <= partition->below; number++)
+        hash = ah__hash_int(partition->below_other[number], hash);
     for (int number = 0; partition->others_from && number < partition->layers + 2; number++)
         hash = ah__hash_int((uint64_t)partition->others_from[number], hash);
     return partition->others_from ? hash_code(&partition->other, hash) : hash;
@@ -192,7 +223,22 @@ static int compile_code(struct ah_code *code, struct ah_partition *partition, co
     struct ah_section section;
     int status = ah__section_init(&section, cut, number);
     if (status == AH_OK)
-        status = ah__code_compile(code, partition, &section, number, param_of);
+        status = ah__code_compile(code, partition, &section, group_of(cut, number), param_of);
+    ah__section_fini(&section);
+    return status;
+}
+
+/* Of a block below, the first of its kind. */
+static int compile_below(struct ah_partition *partition, const struct ah_cut *cut, int number, const int *param_of)
+{
+    struct ah_program *program = &partition->below_forward[partition->below_other[number]];
+    struct ah_section section;
+    if (program->count > 0)
+        return AH_OK;
+    int64_t first = ah__embedding_count(partition) + (number - 1) * ah__below_count(partition);
+    int status = ah__section_init(&section, cut, number);
+    if (status == AH_OK)
+        status = ah__below_compile(program, partition, &section, first, param_of);
     ah__section_fini(&section);
     return status;
 }
@@ -210,31 +256,37 @@ static int match(struct ah_code *a, struct ah_code *b)
     return AH_OK;
 }
 
-/* Blocks of the other kind, where there are any, the first of which is `other`. */
-static int compile_other(struct ah_partition *partition, const struct ah_cut *cut, int other, const bool *of_other,
+/* Blocks of the other kind, where there are any. of_other: of those above, from 1 on. */
+static int compile_other(struct ah_partition *partition, const struct ah_cut *cut, const bool *of_other,
                          const int *param_of)
 {
-    int *others_from, layers = cut->layers;
-    if (!other)
+    int *others_from, layers = partition->layers, other = 1;
+    while (other <= layers && !of_other[other])
+        other++;
+    if (other > layers)
         return AH_OK;
     AH_TRY(ah__arena_new(&partition->arena, &others_from, (size_t)layers + 3, sizeof *others_from));
     for (int number = layers; number >= 0; number--)
         others_from[number] = others_from[number + 1] + of_other[number];
     partition->others_from = others_from;
-    AH_TRY(compile_code(&partition->other, partition, cut, other, param_of));
+    AH_TRY(compile_code(&partition->other, partition, cut, number_of(cut, other), param_of));
     return match(&partition->code[AH_CLASS_BLOCK], &partition->other);
 }
 
-static int compile_all(struct ah_partition *partition, const struct ah_cut *cut, int *param_of)
+static int compile_all(struct ah_partition *partition, const struct ah_cut *cut, const int *first_param,
+                       const int *param_of)
 {
-    int other;
     bool *of_other;
     AH_TRY(ah__arena_new(&partition->arena, &of_other, (size_t)cut->layers + 2, sizeof *of_other));
-    AH_TRY(ah__cut_kinds(&other, of_other, cut, partition, param_of));
-    for (int i = 0; i < AH_CLASS_COUNT; i++)
-        AH_TRY(compile_code(&partition->code[i], partition, cut,
-                            ah__class_representative((enum ah_class)i, cut->layers), param_of));
-    return compile_other(partition, cut, other, of_other, param_of);
+    AH_TRY(ah__cut_kinds(of_other, cut, first_param, param_of));
+    for (int i = 0; i < AH_CLASS_COUNT; i++) {
+        int group = ah__class_representative((enum ah_class)i, partition->layers);
+        AH_TRY(compile_code(&partition->code[i], partition, cut, number_of(cut, group), param_of));
+    }
+    partition->below_other = of_other;
+    for (int number = 1; number <= cut->below; number++)
+        AH_TRY(compile_below(partition, cut, number, param_of));
+    return compile_other(partition, cut, of_other + cut->below, param_of);
 }
 
 static void describe(struct ah_partition *partition, const struct ah_cut *cut)
@@ -246,7 +298,7 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
     partition->compute = graph->compute;
     partition->codes = cut->infers ? AH_CODES_NONE : graph->codes;
     partition->packed = graph->positions >= 0;
-    partition->layers = cut->layers;
+    partition->layers = cut->layers - cut->below;
     partition->below = cut->below;
     partition->batch = tokens->dim[0];
     partition->seq = tokens->dim[1];
@@ -262,6 +314,8 @@ static void add_flops(struct ah_partition *partition)
         partition->flops_forward += times * code->program[AH_PROGRAM_FORWARD].flops;
         partition->flops_backward += times * code->program[AH_PROGRAM_BACKWARD].flops;
     }
+    for (int number = 1; number <= partition->below; number++)
+        partition->flops_forward += times * ah__below_program(partition, number)->flops;
 }
 
 const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct ah_partition *partition)
@@ -298,13 +352,16 @@ static int check_frozen(const struct ah_partition *partition)
                : ah__fail(AH_EINPUT, "step: found all parameters frozen, expected some to train");
 }
 
-static int fill(struct ah_partition *partition, const struct ah_cut *cut, int *param_of)
+static int fill(struct ah_partition *partition, struct ah_cut *cut)
 {
+    int *param_of, *first_param;
+    AH_TRY(ah__arena_new(&cut->arena, &param_of, cut->graph->value_count, sizeof *param_of));
+    AH_TRY(ah__arena_new(&cut->arena, &first_param, (size_t)cut->layers + 2, sizeof *first_param));
     describe(partition, cut);
-    AH_TRY(fill_params(partition, cut, param_of));
+    AH_TRY(fill_params(partition, cut, first_param, param_of));
     AH_TRY(check_frozen(partition));
     AH_TRY(note_below(partition));
-    AH_TRY(compile_all(partition, cut, param_of));
+    AH_TRY(compile_all(partition, cut, first_param, param_of));
     add_flops(partition);
     partition->signature = signature(partition, cut->graph->config_hash);
     return AH_OK;
@@ -313,13 +370,10 @@ static int fill(struct ah_partition *partition, const struct ah_cut *cut, int *p
 static int build(struct ah_partition *partition, const struct ah_graph *graph)
 {
     struct ah_cut cut;
-    int *param_of = NULL;
     int status = ah__cut_init(&cut, graph, partition->step.infers);
     cut.scaled = ah__step_scaled(partition);
     if (status == AH_OK)
-        status = ah__arena_new(&cut.arena, &param_of, graph->value_count, sizeof *param_of);
-    if (status == AH_OK)
-        status = fill(partition, &cut, param_of);
+        status = fill(partition, &cut);
     ah__cut_fini(&cut);
     return status;
 }

@@ -39,6 +39,7 @@ struct ah_group {
     int64_t placed;               /* elements as programs find them: the same, but where codes are widened first */
     int64_t coded;                /* of those, how many codes stand for: [trained, trained + coded) */
     int64_t trained;              /* elements [0, trained) have gradients and optimizer states; the others are frozen */
+    int64_t below;                /* elements of frozen blocks, the last ones of the embedding's; all as long */
     int64_t decayed;              /* elements [0, decayed) belong to trained parameters of rank >= 2 */
     int64_t elements;             /* of parameters alone */
     int gap_count;                /* what lies between parameters and behind the last, in order */
@@ -84,7 +85,7 @@ struct ah_partition {
     enum ah_dtype compute;
     struct ah_step_options step;
     int layers;                /* blocks, without those below */
-    int below;                 /* the lowest of the model's blocks, frozen as its embedding is, and part of it here */
+    int below;                 /* the lowest of the model's blocks, frozen as its embedding is: they go with it */
     const char *note;          /* says so; null: there are none */
     bool frozen;               /* some parameters are */
     enum ah_codes codes;       /* what frozen matrices of blocks are kept in; of none where there are none */
@@ -95,6 +96,10 @@ struct ah_partition {
      * last behind the head: blocks of the other kind from it on; null: all are alike. */
     const int *others_from;
     struct ah_code other;         /* their programs; sizes as of code[AH_CLASS_BLOCK] */
+    /* Of blocks below: FORWARD_DROP, in INPUT and OUTPUT of one place; by kind, of 0 calls where there is none so; and
+     * which are of the other kind than the lowest block above, from 1 on. */
+    struct ah_program below_forward[2];
+    const bool *below_other;
     int shared_group;             /* group the head also reads (0 when the embedding is tied), -1: none */
     int param_count, group_count; /* groups: layers + 2 */
     struct ah_param *params;
@@ -110,10 +115,34 @@ struct ah_partition {
 enum { AH_PARTITION_TYPES_SIZE = 64 };
 const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct ah_partition *partition);
 
-/* The model's blocks, those that are part of the embedding here among them. */
+/* The model's blocks, those below among them. */
 static inline int ah__partition_blocks(const struct ah_partition *partition)
 {
     return partition->below + partition->layers;
+}
+
+/* What runs the number-th block below. */
+static inline const struct ah_program *ah__below_program(const struct ah_partition *partition, int number)
+{
+    return &partition->below_forward[partition->below_other[number]];
+}
+
+/* The most scratch that one needs. */
+static inline int64_t ah__below_work_bytes(const struct ah_partition *partition)
+{
+    const struct ah_program *programs = partition->below_forward;
+    return programs[0].work_bytes > programs[1].work_bytes ? programs[0].work_bytes : programs[1].work_bytes;
+}
+
+/* Of the embedding's group: its own elements, and those of one block below. */
+static inline int64_t ah__embedding_count(const struct ah_partition *partition)
+{
+    return partition->groups[0].count - partition->groups[0].below;
+}
+
+static inline int64_t ah__below_count(const struct ah_partition *partition)
+{
+    return partition->below > 0 ? partition->groups[0].below / partition->below : 0;
 }
 
 /* Whether a partition is a block of the other kind. */
@@ -215,6 +244,13 @@ static inline int64_t ah__frozen_count(const struct ah_group *group)
 static inline int64_t ah__codes_kept(const struct ah_partition *partition, int64_t count)
 {
     return ah__codes_bytes(partition->codes, count) / ah__dtype_bytes(partition->compute);
+}
+
+/* Elements of a group that are fetched, cast and gathered as one: of one rank, blocks below come by themselves. */
+static inline int64_t ah__moved_count(const struct ah_partition *partition, int group)
+{
+    const struct ah_group *of = &partition->groups[group];
+    return of->count - (ah__step_ranks(partition) == 1 ? of->below : 0);
 }
 
 /* Whether programs read a group from elsewhere than where it is kept. */

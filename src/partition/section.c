@@ -5,6 +5,7 @@ struct copying {
     const struct ah_cut *cut;
     struct ah_section *section;
     int number, first, end;
+    bool overwrites; /* nobody else reads what enters */
     int *map;       /* the section's value, -1: not there yet */
     int *last_read; /* last node of the partition that reads it, -1: none */
     bool *keep;     /* backward will read it */
@@ -79,7 +80,7 @@ static int append_copy(struct ah_section *section, int *value)
 static int protect(struct copying *copying, int n, int *in)
 {
     const struct ah_node *node = &copying->cut->graph->nodes[n];
-    int input = copying->section->input, a = node->in[0], b = node->in[1];
+    int input = copying->overwrites ? -1 : copying->section->input, a = node->in[0], b = node->in[1];
     if (ah__op_inplace_output(node->op) < 0 || (!copying->keep[a] && in[0] != input))
         return AH_OK;
     if (node->op == AH_OP_ADD && !copying->keep[b] && in[1] != input && copying->last_read[b] == n) {
@@ -121,17 +122,23 @@ static int copy_node(struct copying *copying, int n)
     return AH_OK;
 }
 
-/* What leaves has memory of its own: it must not be the input's, nor hold what backward reads here. */
+/* What leaves has memory of its own: it must not be the input's, nor hold what backward reads here. Of a block below it
+ * has the input's memory, and is not written before that was read. */
 static int settle_output(struct copying *copying)
 {
     struct ah_section *section = copying->section;
     const struct ah_cut *cut = copying->cut;
+    const struct ah_value *values = section->graph->values;
     if (copying->number > cut->layers) {
         section->loss = copying->map[cut->graph->loss];
         return AH_OK;
     }
     int main = cut->entering[copying->number + 1];
     section->output = copying->map[main];
+    if (copying->overwrites)
+        return values[section->output].storage == values[section->input].storage
+                   ? AH_OK
+                   : append_copy(section, &section->output);
     if (copying->keep[main] || section->output == section->input)
         return append_copy(section, &section->output);
     return AH_OK;
@@ -175,6 +182,7 @@ int ah__section_init(struct ah_section *section, const struct ah_cut *cut, int n
     *section = (struct ah_section){.input = -1, .output = -1, .loss = -1, .scale = -1, .dout = -1, .din = -1};
     AH_TRY(ah_graph_new(&section->graph, cut->graph->compute));
     struct copying copying = {.cut = cut, .section = section, .number = number};
+    copying.overwrites = number >= 1 && number <= cut->below;
     copying.first = cut->first_node[number];
     copying.end = cut->first_node[number + 1];
     int status = copy_forward(&copying);

@@ -10,10 +10,14 @@ struct triple {
     int64_t e, b, h;
 };
 
+/* Forward of the embedding goes on through blocks below. */
 static struct triple times(const struct ah_predictor *predictor, enum ah_item_kind kind)
 {
     const int64_t *ns = predictor->profile->costs.ns[kind];
-    return (struct triple){ns[AH_CLASS_EMBEDDING], ns[AH_CLASS_BLOCK], ns[AH_CLASS_HEAD]};
+    struct triple t = {ns[AH_CLASS_EMBEDDING], ns[AH_CLASS_BLOCK], ns[AH_CLASS_HEAD]};
+    for (int below = 1; kind == AH_ITEM_FORWARD && below <= predictor->partition->below; below++)
+        t.e += ah__costs_below_ns(&predictor->costs, below);
+    return t;
 }
 
 /* Blocks of the other kind among [first, last]. */
@@ -142,7 +146,10 @@ static int64_t prefetches_ns(const struct ah_switches *switches, const struct ah
 {
     struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
     int64_t rounds = ah__plan_rounds(switches, predictor), ends = switches->share_embedding_head ? rounds : 1;
-    fetch = (struct triple){ends * fetch.e, rounds * fetch.b, ends * fetch.h};
+    int64_t below = 0;
+    if (ah__streams_below(switches))
+        below = rounds * predictor->partition->below * predictor->costs.below_in_ns;
+    fetch = (struct triple){ends * fetch.e + below, rounds * fetch.b, ends * fetch.h};
     return on_host_ns(switches, fetch);
 }
 

@@ -92,6 +92,7 @@ static void place_device(struct ah_layout *layout, const struct ah_partition *pa
     layout->head_saved_offset = layout->work_offset + sizes->head_work;
     layout->workspace_offset = place(end, sizes->workspace);
     layout->widened_offset = place(end, sizes->widened);
+    layout->below_offset = place(end, AH_BELOW_PLACES * sizes->below);
     layout->sums_offset = sizes->sum_places ? place(end, sizes->sum_places * sizes->sum) : -1;
     layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->results_offset = place(end, 2 * sizes->results);
@@ -123,6 +124,7 @@ static void note_sizes(struct ah_layout *layout, const struct ah_switches *switc
     layout->stage_rest_bytes = sizes->stage_rest;
     layout->input_bytes = sizes->at_once * sizes->input;
     layout->sum_bytes = sizes->sum;
+    layout->below_bytes = sizes->below;
     layout->embeds_late = sizes->embedded > sizes->at_once;
     layout->saved_sets = sizes->saved_sets;
     layout->saved_bytes = sizes->saved_sets > 0 ? sizes->saved_all / sizes->saved_sets : 0;

@@ -74,6 +74,7 @@ struct ah_layout {
     int64_t workspace_offset;          /* scratch of the device's own, as large as its programs asked for */
     int64_t cache_offset, cache_bytes; /* of one block, what its attention keeps from run to run; 0: nothing */
     int64_t widened_offset;            /* parameters of the block that computes, where they are kept in codes */
+    int64_t below_offset, below_bytes; /* AH_BELOW_PLACES, where blocks below come from the host; 0 bytes: they stay */
     int64_t sums_offset, sum_bytes;    /* F32 sums of blocks' gradients: one, of several rounds AH_SUM_PLACES; -1: the
                                      * compute dtype is F32 and the round the only one, so that they are made where
                                      * gradients stay */

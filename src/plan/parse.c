@@ -13,6 +13,13 @@ static bool is_given(unsigned given, enum ah_switch index)
     return given >> index & 1;
 }
 
+/* The device has less of it, where its states or blocks below are on the host. */
+static bool embedding_gains(const struct ah_predictor *predictor)
+{
+    const struct ah_partition *partition = predictor->partition;
+    return partition->groups[0].trained > 0 || (partition->below > 0 && ah__step_ranks(partition) == 1);
+}
+
 /* Decides what a spec left open: places on the host where blocks are on the host, the most buffers that fit. */
 static int complete(struct ah_plan *plan, unsigned given, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
@@ -23,7 +30,7 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
         return ah__fail_prefix(status, "--plan");
     if (!is_given(given, AH_SWITCH_embedding_on_host))
         fitted.switches.embedding_on_host = plan->switches.offload_optimizer == plan->switches.layers &&
-                                            predictor->partition->groups[0].trained > 0; /* else it gains nothing */
+                                            embedding_gains(predictor);
     if (!is_given(given, AH_SWITCH_head_on_host))
         fitted.switches.head_on_host = plan->switches.offload_optimizer > 0;
     if (!is_given(given, AH_SWITCH_passes))

@@ -14,9 +14,11 @@ static void price_transfers(struct ah_predictor *predictor)
     struct ah_costs *costs = &predictor->costs;
     int64_t count = ah__part_count(partition->groups[1].count, ah__predictor_world_size(predictor));
     double of_block = (double)(count * ah__dtype_bytes(partition->compute));
+    double below = (double)(ah__below_count(partition) * ah__dtype_bytes(partition->compute)) / of_block;
     double sums = (double)(partition->groups[1].trained * (int64_t)sizeof(float)) / of_block;
     int64_t in_ns = costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK], out_ns = costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK];
     out_ns = partition->frozen ? in_ns : out_ns; /* gradients beside frozen parameters are too small to tell */
+    costs->below_in_ns = llround(below * (double)in_ns);
     costs->sums_in_ns = llround(sums * (double)in_ns);
     costs->sums_out_ns = llround(sums * (double)out_ns);
     for (int keeping = 0; keeping < AH_KEEPING_COUNT; keeping++) {
@@ -41,6 +43,7 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
             (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
     predictor.costs.layers = partition->layers;
     predictor.costs.others_from = partition->others_from;
+    predictor.costs.below_other = partition->below_other;
     predictor.costs.micro_batches = ah__micro_batches(partition);
     price_transfers(&predictor);
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {

@@ -70,6 +70,7 @@ static void measure_work(struct ah_sizes *sizes, const struct ah_partition *part
     if (partition->step.logits)
         work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_INFER));
     work = max_bytes(work, ah__code_work_bytes(&code[AH_CLASS_EMBEDDING]));
+    work = max_bytes(work, ah__below_work_bytes(partition));
     work = max_bytes(work, work_of(&code[AH_CLASS_BLOCK], block_programs(switches)));
     sizes->work = round_up(max_bytes(work, partition->work_bytes_least));
 }
@@ -123,6 +124,10 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
         sizes->buffer[class] = parts_bytes(partition, of->count, switches);
         sizes->host_grad[class] = round_up(part * element_bytes);
         sizes->frozen[class] = round_up(ah__part_count(ah__frozen_count(of), ranks) * element_bytes);
+    }
+    if (partition->below > 0 && ah__streams_below(switches)) {
+        sizes->buffer[AH_CLASS_EMBEDDING] = parts_bytes(partition, ah__embedding_count(partition), switches);
+        sizes->below = round_up(ah__below_count(partition) * element_bytes);
     }
     if (switches->staged > 0) {
         int64_t part = ah__part_count(partition->groups[1].trained, ah__world_size(switches));
@@ -237,7 +242,7 @@ static int64_t outside_bytes(const struct ah_sizes *sizes)
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->embedded * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
            sizes->stages + AH_ACTIVATION_BUFFERS * sizes->activation_stage + sizes->sum_places * sizes->sum +
-           sizes->widened + 2 * sizes->tokens + 2 * sizes->results;
+           sizes->widened + AH_BELOW_PLACES * sizes->below + 2 * sizes->tokens + 2 * sizes->results;
 }
 
 /* Activations that wait for backward on the host. */

@@ -41,6 +41,7 @@ struct ah_sizes {
     int64_t device_states[AH_CLASS_COUNT]; /* all states there: p alone where nothing is updated */
     int64_t frozen[AH_CLASS_COUNT];        /* of one group, this rank's part, in the compute dtype */
     int64_t buffer[AH_CLASS_COUNT];        /* parameters or gradient of one group in the compute dtype */
+    int64_t below;                         /* a place through which blocks below pass; 0: they stay on the device */
     int64_t host_grad[AH_CLASS_COUNT];     /* this rank's part of the gradient, on the host */
     bool own_grads;                        /* those of blocks have places of their own, not buffers */
     int64_t block_grad;                    /* each */

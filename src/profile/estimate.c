@@ -308,7 +308,7 @@ static void profile_fill(struct estimate *estimate)
     double waiting = 0;
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         int group = ah__class_representative((enum ah_class) class, partition->layers);
-        estimate->profile->params[class] = partition->groups[group].count;
+        estimate->profile->params[class] = ah__moved_count(partition, group);
         estimate->profile->trained[class] = partition->groups[group].trained;
         double share_of_memory = set_programs(estimate, class);
         if (class == AH_CLASS_BLOCK)

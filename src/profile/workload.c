@@ -86,13 +86,14 @@ static int64_t filled_count(const struct ah_workload *workload, const struct ah_
     int64_t count = place->trained;
     for (int i = 0; i < g->param_count; i++) {
         const struct ah_param *param = &partition->params[g->first_param + i];
-        count = larger(count, param->frozen && !param->coded ? ah__shape_count(&param->shape) : 0);
+        if (param->frozen && !param->coded && param->offset < place->count)
+            count = larger(count, ah__shape_count(&param->shape));
     }
     return count;
 }
 
-/* The embedding may be most of the model, where blocks below are frozen: of what is frozen there is one copy on either
- * side, and nothing else of its size. */
+/* Of several ranks the embedding may be most of the model, where blocks below go with it: of what is frozen there is one
+ * copy on either side, and nothing else of its size. */
 static void place_carve(struct ah_workload *workload, struct carve *device, struct carve *host, int index)
 {
     struct ah_workload_place *place = &workload->place[index];
@@ -238,7 +239,7 @@ static int frozen_fill(const struct ah_workload *workload, const struct ah_workl
         char *to = place->host_frozen + (param->offset - place->trained) * ah__dtype_bytes(partition->compute);
         if (param->coded)
             codes_fill(to, param, partition->codes, normals);
-        if (!param->frozen || param->coded)
+        if (!param->frozen || param->coded || param->offset >= place->count)
             continue;
         param_fill(values, param, normals);
         AH_TRY(cast(workload, AH_LANE_HOST, to, partition->compute, values, AH_F32, ah__shape_count(&param->shape)));
@@ -299,7 +300,7 @@ static void places_init(struct ah_workload *workload)
         struct ah_workload_place *place = &workload->place[i];
         place->class = ah__class_of(i, workload->copies);
         place->group = i <= workload->copies ? i : partition->layers + 1;
-        place->count = partition->groups[place->group].count;
+        place->count = ah__moved_count(partition, place->group);
         place->trained = partition->groups[place->group].trained;
         place->decayed = partition->groups[place->group].decayed;
     }

@@ -82,6 +82,17 @@ static char *params(const struct ah_run *run, int group, int param_buffer)
     return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset);
 }
 
+/* The same of a block below: behind the embedding's own, or in a place through which such blocks pass. */
+static char *params_below(const struct ah_run *run, const struct ah_item *item)
+{
+    const struct ah_layout *layout = run->layout;
+    const struct ah_partition *partition = run->partition;
+    int64_t first = ah__embedding_count(partition) + (item->below - 1) * ah__below_count(partition);
+    if (layout->below_bytes > 0)
+        return run->device + layout->below_offset + item->stage * layout->below_bytes;
+    return params(run, 0, -1) + first * ah__dtype_bytes(partition->compute);
+}
+
 /* In the compute dtype, of all that is trained of the group; null: of a block without a place for it. */
 static char *gradient(const struct ah_run *run, int group, int grad_buffer)
 {
@@ -177,7 +188,7 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
 {
     int g = item->partition, shared = run->partition->shared_group;
     const struct ah_layout_group *place = &run->layout->groups[g];
-    at->param = params(run, g, item->param_buffer);
+    at->param = item->below > 0 ? params_below(run, item) : params(run, g, item->param_buffer);
     at->shard = shard_of(run, g);
     at->frozen = frozen_of(run, g, at->shard);
     at->grad = gradient(run, g, item->grad_buffer);
@@ -215,7 +226,7 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
     int i = item->partition;
     int64_t first = layout->embeds_late ? item->first_micro_batch : 0;
     *at = (struct ah_addresses){
-        .input = i > 0 ? input_of(run, i) : NULL,
+        .input = i > 0 ? input_of(run, i) : item->below > 0 ? input_of(run, 1) : NULL,
         .output = i <= run->plan.switches.layers ? input_of(run, i + 1) : NULL,
         .work = run->device + layout->work_offset,
         .workspace = run->device + layout->workspace_offset,

@@ -29,9 +29,16 @@ int64_t ah__costs_gather_ns(const struct ah_costs *costs, enum ah_class class, b
     return costs->ns[stays && costs->gathers_part[class] ? AH_ITEM_REDUCE : AH_ITEM_GATHER][class];
 }
 
+int64_t ah__costs_below_ns(const struct ah_costs *costs, int below)
+{
+    return ah__costs_block(costs, costs->others_from && costs->below_other[below]).forward_ns;
+}
+
 /* Of all micro-batches of a step. */
 static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
+    if (item->below > 0)
+        return item->kind == AH_ITEM_FORWARD ? ah__costs_below_ns(costs, item->below) : costs->below_in_ns;
     enum ah_class class = ah__class_of(item->partition, costs->layers);
     bool runs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
     if (runs && ah__is_other(costs->others_from, item->partition))

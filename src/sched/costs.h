@@ -20,15 +20,19 @@ struct ah_costs {
     int64_t out_ns[AH_KEEPING_COUNT], in_ns[AH_KEEPING_COUNT]; /* ACTIVATIONS_OUT and _IN of a block that keeps so
                                                                 * much; from the link's rate, in no profile */
     int64_t sums_out_ns, sums_in_ns;                           /* of a block; the same */
+    int64_t below_in_ns;                                       /* of a block below; the same */
     int64_t widen_ns; /* of FORWARD and BACKWARD of a block: what is done once, however many micro-batches follow */
     struct ah_block_costs other;       /* of blocks of the other kind; all else of them is as of blocks */
     bool gathers_part[AH_CLASS_COUNT]; /* what is frozen is not gathered to where it stays; in no profile */
+    const bool *below_other;   /* as in struct ah_partition, whose it is; null in a profile */
     const int *others_from;    /* as in struct ah_partition, whose it is; null: no such blocks, or in a profile */
     struct ah_sim_lanes lanes; /* gaps, notification, how lanes slow each other */
 };
 
 /* Of a block: what its programs take. */
 struct ah_block_costs ah__costs_block(const struct ah_costs *costs, bool other);
+/* Of FORWARD of a block below, which is that of a block of its kind, as far as there are such blocks above. */
+int64_t ah__costs_below_ns(const struct ah_costs *costs, int below);
 /* Of a GATHER; to where parameters stay (`stays`) that of what is trained is as long as its REDUCE. */
 int64_t ah__costs_gather_ns(const struct ah_costs *costs, enum ah_class class, bool stays);
 /* Of one item, alone on the machine; a chunk takes its share, rounded up, and so do the micro-batches of a round of

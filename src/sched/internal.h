@@ -64,6 +64,7 @@ struct step {
     enum ah_item_kind kind;
     int partition;
     enum ah_phase phase;
+    int below;
 };
 
 /* The steps of a lane in a round, in the only order there is, and which is next. */
@@ -78,6 +79,11 @@ struct step_list {
 struct sum_place {
     int64_t next;           /* the use it is free for, of all since the run began */
     struct item_event left; /* what ends the use before */
+};
+
+/* A place through which blocks below pass: a fetch and a forward in turn. */
+struct below_place {
+    struct item_event fetched, left;
 };
 
 /* Groups in ascending order; what the pickers look through instead of all groups. */
@@ -112,6 +118,10 @@ struct ah_sched {
     struct step_list out, in;           /* activations that leave for the host, and come back */
     struct step_list sums_out, sums_in; /* the same of sums: in all rounds but an iteration's last, or its first */
     struct sum_place sum_places[AH_SUM_PLACES];
+    struct step_list below; /* prefetches of blocks below, in every round */
+    struct below_place below_places[AH_BELOW_PLACES];
+    int64_t below_fetched, below_left; /* uses of a place that its fetch, its forward was submitted of, since the run
+                                        * began */
     struct step_list comm; /* several ranks: gathers and reductions, in one order for all of them, see comm_next */
 
     int rounds; /* of an iteration */
@@ -215,6 +225,12 @@ static inline int64_t ah__sum_use(const struct ah_sched *sched, int block, int64
 {
     int layers = sched->config.switches.layers;
     return round * layers + layers - block;
+}
+
+/* The use of a place that a block below makes in a round: the same count. */
+static inline int64_t ah__below_use(const struct ah_sched *sched, const struct ah_item *item)
+{
+    return item->round * sched->config.below + item->below - 1;
 }
 
 /* Of the lane's steps, how many there are in a round. */

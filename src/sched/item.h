@@ -47,6 +47,10 @@ enum ah_phase { AH_PHASE_FORWARD, AH_PHASE_BACKWARD };
 /* Staging buffers on the device, in which chunks of states are updated: one is filled while another is copied back. */
 enum { AH_STAGING_BUFFERS = 2 };
 
+/* Places on the device through which blocks below pass, where they come from the host: one is read while another comes.
+ */
+enum { AH_BELOW_PLACES = 2 };
+
 /* Places on the device for sums of blocks, where a step has several rounds: one is added to while another comes or
  * goes. */
 enum { AH_SUM_PLACES = 2 };
@@ -55,6 +59,7 @@ struct ah_item {
     enum ah_item_kind kind;
     enum ah_phase phase;
     int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
+    int below;         /* FORWARD, PREFETCH of partition 0: of which block below, from 1 on; 0: of the embedding itself */
     int chunk, chunks; /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal chunks of a group; 0
                         * chunks: whole */
     int64_t iteration; /* 0-based since the run began */
@@ -71,7 +76,8 @@ struct ah_item {
     int set;          /* blocks on the host: the set of states that is read, and written but by UPDATE_SPECULATIVE */
     int shadow_set;   /* a speculative update: the set that is written; else -1 */
     bool stays;       /* GATHER: its place keeps the parameters; those that never change are there already */
-    int stage;        /* STATES_IN, UPDATE_STAGED: which of AH_STAGING_BUFFERS */
+    int stage;        /* STATES_IN, UPDATE_STAGED: which of AH_STAGING_BUFFERS; of a block below that comes from the
+                       * host: which of AH_BELOW_PLACES */
 };
 
 /* "backward", partition, iteration: what messages and traces of a device say. */

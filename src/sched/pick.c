@@ -2,6 +2,7 @@
  * next (fetches.c), which group is updated next (updates.c) and when activations may leave and come back
  * (activations.c). */
 #include "sched/activations.h"
+#include "sched/below.h"
 #include "sched/fetches.h"
 #include "sched/sums.h"
 #include "sched/updates.h"
@@ -75,6 +76,11 @@ static void share_of_round(const struct ah_sched *sched, struct ah_item *item)
 static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_item *item = &next->item;
+    if (item->below > 0) {
+        item->recompute = true; /* it keeps nothing */
+        share_of_round(sched, item);
+        return ah__below_ready(sched, next);
+    }
     if (item->partition == 0) {
         if (sched->config.policy->all_at_once && !ah__sched_all_fetched(sched))
             return false;
@@ -161,6 +167,7 @@ static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     next_init(sched, next, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.round);
     next->item.phase = step->phase;
+    next->item.below = step->below;
     bool (*may)(const struct ah_sched *, const struct ah_item *) = sched->config.policy->may_compute;
     return (!may || may(sched, &next->item)) && compute_ready(sched, next, step);
 }
@@ -192,12 +199,12 @@ static bool activations_first(const struct ah_next *activations, const struct ah
            fetch->item.partition <= activations->item.partition;
 }
 
-static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
+static bool parameters_next(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_next activations;
     if (sched->in_flight[AH_LANE_H2D] >= depth(sched))
         return false;
-    if (input_next(sched, next) || ah__sums_in_next(sched, next))
+    if (input_next(sched, next) || ah__sums_in_next(sched, next) || ah__below_in_next(sched, next, true))
         return true;
     bool fetches = ah__fetch_next(sched, next);
     if (ah__activations_in_next(sched, &activations) && (!fetches || activations_first(&activations, next))) {
@@ -208,6 +215,13 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
         return fetches;
     /* Nor does a fetch that waits for its buffer keep states from using the lane. */
     return !fetches || ah__update_choose(sched, true).arrived ? ah__states_next(sched, next) : true;
+}
+
+/* Of the next round, blocks below come when the lane has nothing else to do. */
+static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
+{
+    return parameters_next(sched, next) ||
+           (sched->in_flight[AH_LANE_H2D] < depth(sched) && ah__below_in_next(sched, next, false));
 }
 
 /* ---- device to host, host ---------------------------------------------------------------------------------------- */

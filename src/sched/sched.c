@@ -58,7 +58,15 @@ static void groups_init(struct ah_sched *sched)
 
 static void step_add(struct step_list *list, enum ah_item_kind kind, int partition, enum ah_phase phase)
 {
-    list->steps[list->count++] = (struct step){kind, partition, phase};
+    list->steps[list->count++] = (struct step){kind, partition, phase, 0};
+}
+
+static void add_below(struct ah_sched *sched, struct step_list *list, enum ah_item_kind kind)
+{
+    for (int below = 1; below <= sched->config.below; below++) {
+        step_add(list, kind, 0, AH_PHASE_FORWARD);
+        list->steps[list->count - 1].below = below;
+    }
 }
 
 static void add_cast(struct ah_sched *sched, int partition, enum ah_phase phase)
@@ -87,6 +95,8 @@ static void compute_init(struct ah_sched *sched)
         add_cast(sched, i + ahead, AH_PHASE_FORWARD);
         if (i >= 0)
             step_add(&sched->compute, AH_ITEM_FORWARD, i, AH_PHASE_FORWARD);
+        if (i == 0)
+            add_below(sched, &sched->compute, AH_ITEM_FORWARD);
     }
     sched->compute.forward_count = sched->compute.count;
     for (int i = last + ahead; i >= 0; i--) {
@@ -110,6 +120,9 @@ static void transfers_init(struct ah_sched *sched)
             step_add(&sched->fetch, AH_ITEM_PREFETCH, i, AH_PHASE_FORWARD);
     }
     sched->fetch.forward_count = sched->fetch.count;
+    if (ah__streams_below(&sched->config.switches))
+        add_below(sched, &sched->below, AH_ITEM_PREFETCH);
+    sched->below.forward_count = sched->below.count;
     for (int i = last; i >= 0; i--)
         if (sched->groups[i].refetches)
             step_add(&sched->fetch, AH_ITEM_REFETCH, i, AH_PHASE_BACKWARD);
@@ -174,7 +187,8 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     size_t partitions = (size_t)sched->partitions;
     if (ah__new(&sched->groups, partitions, sizeof *sched->groups) ||
         ah__new(&sched->buffers, (size_t)config->switches.buffers, sizeof *sched->buffers) ||
-        ah__new(&sched->compute.steps, 5 * partitions, sizeof *sched->compute.steps) ||
+        ah__new(&sched->compute.steps, 5 * partitions + (size_t)config->below, sizeof *sched->compute.steps) ||
+        ah__new(&sched->below.steps, (size_t)config->below, sizeof *sched->below.steps) ||
         ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
         ah__new(&sched->out.steps, partitions, sizeof *sched->out.steps) ||
         ah__new(&sched->in.steps, partitions, sizeof *sched->in.steps) ||
@@ -212,6 +226,7 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->buffers);
     ah__free(sched->compute.steps);
     ah__free(sched->fetch.steps);
+    ah__free(sched->below.steps);
     ah__free(sched->out.steps);
     ah__free(sched->in.steps);
     ah__free(sched->sums_out.steps);
@@ -248,7 +263,7 @@ static void sum_places_restart(struct ah_sched *sched, int64_t round)
 void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
 {
     struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,    &sched->in,
-                                 &sched->comm,    &sched->sums_out, &sched->sums_in};
+                                 &sched->comm,    &sched->sums_out, &sched->sums_in, &sched->below};
     int64_t first = sched->iterations_complete, round = ah__first_round(sched, first);
     sched->first = first;
     sched->limit = limit;
@@ -256,6 +271,9 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     for (size_t i = 0; i < AH_LENGTH(lists); i++)
         list_restart(sched, lists[i], round);
     sum_places_restart(sched, round);
+    sched->below_fetched = sched->below_left = round * sched->config.below;
+    for (int i = 0; i < AH_BELOW_PLACES; i++)
+        sched->below_places[i] = (struct below_place){.fetched = {.submitted = false}};
     sched->items = ah__sched_count_items(sched);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->norms_known = first;

@@ -77,7 +77,7 @@ bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_
     case AH_ITEM_BACKWARD:
         return step->partition > 0 || !ah__embeds_late(sched) || ah__ends_iteration(sched, round);
     case AH_ITEM_PREFETCH:
-        return !ah__stays(sched, &sched->groups[step->partition]) || ah__begins_iteration(sched, round);
+        return step->below || !ah__stays(sched, &sched->groups[step->partition]) || ah__begins_iteration(sched, round);
     case AH_ITEM_SUMS_IN:
         return !ah__begins_iteration(sched, round);
     case AH_ITEM_SUMS_OUT:
@@ -87,21 +87,23 @@ bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_
     }
 }
 
-/* Those that a list has in all rounds of an iteration; a prefetch is as many as there are chunks. */
+/* Those that a list has in all rounds of an iteration; a prefetch is as many as there are chunks, but of blocks below. */
 static int list_items(const struct ah_sched *sched, const struct step_list *list)
 {
     int count = 0, length = ah__list_length(sched, list);
     for (int64_t round = 0; round < sched->rounds; round++)
         for (int at = 0; at < length; at++)
             if (ah__step_runs(sched, &list->steps[at], round))
-                count += list->steps[at].kind == AH_ITEM_PREFETCH ? sched->config.switches.chunks : 1;
+                count += list->steps[at].kind == AH_ITEM_PREFETCH && !list->steps[at].below
+                             ? sched->config.switches.chunks
+                             : 1;
     return count;
 }
 
 int ah__sched_count_items(const struct ah_sched *sched)
 {
     const struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,    &sched->in,
-                                       &sched->comm,    &sched->sums_out, &sched->sums_in};
+                                       &sched->comm,    &sched->sums_out, &sched->sums_in, &sched->below};
     int listed = 0;
     for (size_t i = 0; i < AH_LENGTH(lists); i++)
         listed += list_items(sched, lists[i]);
@@ -127,7 +129,8 @@ bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch
     if (sched->compute.round != fetch->round)
         return false;
     if (fetch->kind == AH_ITEM_PREFETCH)
-        return next->phase == AH_PHASE_BACKWARD || next->partition >= fetch->partition;
+        return next->phase == AH_PHASE_BACKWARD || next->partition > fetch->partition ||
+               (next->partition == fetch->partition && next->below >= fetch->below);
     return next->phase == AH_PHASE_BACKWARD && next->partition <= fetch->partition;
 }
 

@@ -48,6 +48,13 @@ static void release_params(struct ah_sched *sched, struct group *group, struct a
 static void forward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
+    int last = sched->below.count > 0 ? 0 : sched->config.below; /* of those that read its place */
+    if (item->below > 0) {
+        event_set(sched, &sched->below_places[item->stage].left, event, item->round);
+        sched->below_left++;
+    }
+    if (item->partition == 0 && item->below != last)
+        return;
     event_set(sched, &group->forward, event, item->round);
     if (item->partition == sched->partitions - 1 && ah__ends_iteration(sched, item->round)) {
         event_set(sched, &sched->head[ah__sched_ring(item->iteration)], event, item->round);
@@ -159,6 +166,12 @@ static bool fetch_done(const struct ah_sched *sched)
 static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
+    if (item->below > 0) {
+        event_set(sched, &sched->below_places[item->stage].fetched, event, item->round);
+        sched->below_fetched++;
+        step_advance(sched, &sched->below);
+        return;
+    }
     bool claims = group->pooled && !group->casts && item->chunk == 0;
     if (claims && !(item->kind == AH_ITEM_PREFETCH && ah__holds_buffer(group, item->round))) {
         claim(sched, &group->param_buffer, item->param_buffer);

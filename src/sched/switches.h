@@ -24,6 +24,13 @@ static inline bool ah__on_host(const struct ah_switches *switches, int group)
     return group > switches->layers ? switches->head_on_host : group >= ah__first_on_host(switches);
 }
 
+/* Frozen blocks that go with an embedding on the host come from there one by one; of several ranks, whose parts of them
+ * are gathered with the embedding's, they come with it. */
+static inline bool ah__streams_below(const struct ah_switches *switches)
+{
+    return switches->embedding_on_host && switches->world_size <= 1;
+}
+
 /* A block whose states are on the host and visit the device for their update: every so many-th of those on the host,
  * the last one among them, so that host and stages both get gradients from the start of backward to its end. */
 static inline bool ah__staged(const struct ah_switches *switches, int group)

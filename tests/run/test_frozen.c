@@ -24,6 +24,7 @@ static const struct ah_tuning lora_some = {.lora_rank = 2, .lora_rslora = true, 
 static const struct ah_tuning frozen_ends = {.freeze = "*.wte.*, transformer.wpe.*"};
 static const struct ah_tuning frozen_blocks = {.freeze = "transformer.h.*"};
 static const struct ah_tuning frozen_lowest = {.freeze = "embedding, blocks:1-2"};
+static const struct ah_tuning frozen_most = {.freeze = "embedding, blocks:1-3"};
 static const struct ah_tuning frozen_parts = {.freeze = "*.mlp.*,*ln_1.weight,*.attn.c_attn.bias"};
 
 static int by_value(const void *a, const void *b)
@@ -100,6 +101,8 @@ static void frozen_parameters_are_the_same_under_every_plan(void **state)
     every_plan(AH_F32, tiny_tied, NO_CLIP, 1, &frozen_blocks, "autohete");
     every_plan(AH_F32, tiny_untied, CLIPS, 2, &frozen_lowest, "autohete");
     every_plan(AH_BF16, tiny_tied, NO_CLIP, 1, &frozen_lowest, "autohete");
+    every_plan(AH_BF16, tiny_untied, CLIPS, 2, &frozen_most, "autohete");
+    every_plan(AH_F32, tiny_tied, NO_CLIP, 1, &frozen_most, "autohete-fifo");
     every_plan(AH_BF16, tiny_untied, CLIPS, 1, &frozen_blocks, "autohete-fifo");
 }
 
@@ -325,9 +328,9 @@ static void backward_ends_above_what_is_frozen(void **state)
     assert_string_equal(ah_partition_note(some.partition),
                         "frozen blocks 1-2 go with the embedding: plans count the blocks above, from 1");
     assert_null(ah_partition_note(all.partition));
-    const struct ah_code *below = &some.partition->code[AH_CLASS_EMBEDDING];
-    assert_int_equal(below->program[AH_PROGRAM_BACKWARD].count, 0);
-    assert_int_equal(below->saved_bytes, 0);
+    const struct ah_code *embedding = &some.partition->code[AH_CLASS_EMBEDDING];
+    assert_int_equal(embedding->program[AH_PROGRAM_BACKWARD].count, 0);
+    assert_int_equal(embedding->saved_bytes, 0);
     assert_true(some.partition->flops_forward == all.partition->flops_forward);
     assert_true(some.partition->flops_backward < 0.6 * all.partition->flops_backward);
     assert_int_equal(some.partition->groups[0].trained, 0);

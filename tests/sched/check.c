@@ -253,11 +253,11 @@ static const struct ah_span *gradient_end(const struct checker *c, int64_t k, in
 static void check_ends(const struct checker *c, int64_t k)
 {
     int head = c->config->switches.layers + 1;
-    const struct ah_span *embedded = get(c, k, 0, AH_ITEM_FORWARD);
+    const struct ah_span *forward = embedded(c, k);
     if (!c->config->switches.share_embedding_head)
         return;
     for (int t = 0; on_host(c->config, head) && t < c->config->switches.chunks; t++)
-        after_span(get_chunk(c, k, head, AH_ITEM_PREFETCH, t), embedded, "the head's parameters in their place");
+        after_span(get_chunk(c, k, head, AH_ITEM_PREFETCH, t), forward, "the head's parameters in their place");
     for (int t = 0; k > 0 && on_host(c->config, 0) && t < c->config->switches.chunks; t++)
         after_span(get_chunk(c, k, 0, AH_ITEM_PREFETCH, t), get(c, k - 1, head, AH_ITEM_BACKWARD),
                    "the embedding's parameters in their place");
@@ -271,7 +271,7 @@ static void check_ends(const struct checker *c, int64_t k)
             after(c, k, g, AH_ITEM_GATHER, get(c, k, g, AH_ITEM_CAST), "its cast");
     }
     if (!on_host(c->config, head))
-        after(c, k, head, AH_ITEM_CAST, embedded, "the embedding's forward");
+        after(c, k, head, AH_ITEM_CAST, forward, "the embedding's forward");
     if (!on_host(c->config, head) && c->config->clips)
         return; /* gradients have a place each */
     if (ends(c, k))
@@ -375,6 +375,7 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
             c.rounds = timeline->spans[i].item.round + 1;
     int64_t one = c.rounds * (config->switches.layers + 2) * AH_ITEM_COUNT;
     c.voided = calloc(timeline->span_count, sizeof(const struct ah_span *));
+    c.below = calloc((size_t)(2 * c.rounds * config->below + 1), sizeof *c.below);
     c.found = calloc((size_t)((AH_SCHED_MOST_CHUNKS + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
@@ -384,7 +385,9 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
             &c.found[(again ? one : span->item.chunk * one) +
                      (span->item.round * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +
                      (int)kept_as(&span->item)];
-        if (*at && span->item.kind == AH_ITEM_PREFETCH)
+        if (span->item.below > 0)
+            at = below_at(&c, span->item.round, span->item.below, span->item.kind);
+        if (*at && span->item.kind == AH_ITEM_PREFETCH && span->item.below == 0)
             c.voided[c.voided_count++] = *at;
         else if (*at)
             fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);
@@ -397,6 +400,8 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     check_buffers(&c);
     check_sum_places(&c);
     check_stages(&c);
+    check_below(&c);
+    free(c.below);
     free(c.voided);
     free(c.found);
 }

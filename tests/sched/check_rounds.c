@@ -84,3 +84,34 @@ void check_sum_places(const struct checker *c)
     check_holds(holds, count, AH_SUM_PLACES);
     free(holds);
 }
+
+/* Blocks below run in every round between embedding and block 1, one after the other; where the embedding is on the host
+ * each has come to a place, which it has until its forward is over. */
+void check_below(const struct checker *c)
+{
+    const struct ah_sched_config *config = c->config;
+    struct hold *holds = calloc((size_t)(c->rounds * config->below + 1), sizeof *holds);
+    size_t count = 0;
+    for (int64_t k = 0; k < c->rounds; k++) {
+        const struct ah_span *before = get(c, k, 0, AH_ITEM_FORWARD);
+        for (int number = 1; number <= config->below; number++) {
+            const struct ah_span *fetch = *below_at(c, k, number, AH_ITEM_PREFETCH);
+            const struct ah_span *forward = *below_at(c, k, number, AH_ITEM_FORWARD);
+            after_span(forward, before, "the block below that");
+            assert_true(forward->item.recompute && forward->item.partition == 0);
+            assert_int_equal(forward->item.first_micro_batch, before->item.first_micro_batch);
+            assert_int_equal(forward->item.micro_batches, before->item.micro_batches);
+            assert_true((fetch != NULL) == streams_below(config));
+            before = forward;
+            if (!fetch)
+                continue;
+            after_span(forward, fetch, "a block below after its fetch");
+            assert_int_equal(fetch->item.stage, forward->item.stage);
+            assert_in_range(fetch->item.stage, 0, AH_BELOW_PLACES - 1);
+            hold_add(holds, &count, fetch, forward, fetch->item.stage);
+        }
+        after(c, k, 1, AH_ITEM_FORWARD, before, "the blocks below");
+    }
+    check_holds(holds, count, AH_BELOW_PLACES);
+    free(holds);
+}

@@ -35,6 +35,8 @@ static void random_config(struct ah_sched_config *config)
     config->sums_blocks = draw(0, 4) > 0;
     config->switches.passes = draw(0, 1) && ah__policy_uses(config->policy, AH_SWITCH_passes) ? draw(1, 8) : 1;
     config->rounds = ah__rounds(&config->switches, config->micro_batches);
+    if (config->own_gradients)
+        config->below = draw(0, 4);
     int least = ah__sched_min_buffers(config);
     config->switches.buffers = config->switches.buffers > least ? config->switches.buffers : least;
 }
@@ -152,7 +154,7 @@ static void forward_only_runs_every_forward(void **state)
             forwards += timeline->spans[i].item.kind == AH_ITEM_FORWARD;
             assert_int_not_equal(timeline->spans[i].item.kind, AH_ITEM_BACKWARD);
         }
-        assert_int_equal(forwards, 3 * config.rounds * (config.switches.layers + 2));
+        assert_int_equal(forwards, 3 * config.rounds * (config.switches.layers + 2 + config.below));
         ah_timeline_free(timeline);
     }
 }

@@ -135,7 +135,7 @@ struct ah_switches {
     int unsharded;
     /* a: activation offload: number of evenly spaced blocks whose saved activations are offloaded to the host */
     int offload_activations;
-    /* embedding: optimizer offload: where the embedding's optimizer states are */
+    /* embedding: optimizer offload: where the embedding's optimizer states are, and frozen blocks that go with it */
     int embedding_on_host;
     /* head: optimizer offload: where the LM head's optimizer states are */
     int head_on_host;

@@ -95,7 +95,7 @@ struct ah_partition {
     /* Blocks may be of two kinds, which differ in attributes of operators and in nothing else. By partition number, the
      * last behind the head: blocks of the other kind from it on; null: all are alike. */
     const int *others_from;
-    struct ah_code other;         /* their programs; sizes as of code[AH_CLASS_BLOCK] */
+    struct ah_code other; /* their programs; sizes as of code[AH_CLASS_BLOCK] */
     /* Of blocks below: FORWARD_DROP, in INPUT and OUTPUT of one place; by kind, of 0 calls where there is none so; and
      * which are of the other kind than the lowest block above, from 1 on. */
     struct ah_program below_forward[2];
@@ -238,6 +238,13 @@ static inline int64_t ah__part_range(int64_t *first, int64_t count, int rank, in
 static inline int64_t ah__frozen_count(const struct ah_group *group)
 {
     return group->count - group->trained;
+}
+
+/* Where some parameters of blocks are frozen, gradients of the others are small: they have places of their own, so that
+ * buffers, which have room for all of a block, hold parameters alone. */
+static inline bool ah__blocks_keep_gradients(const struct ah_partition *partition)
+{
+    return ah__frozen_count(&partition->groups[1]) > 0;
 }
 
 /* Elements of the compute dtype that the codes of `count` elements take. */

@@ -6,9 +6,9 @@ struct copying {
     struct ah_section *section;
     int number, first, end;
     bool overwrites; /* nobody else reads what enters */
-    int *map;       /* the section's value, -1: not there yet */
-    int *last_read; /* last node of the partition that reads it, -1: none */
-    bool *keep;     /* backward will read it */
+    int *map;        /* the section's value, -1: not there yet */
+    int *last_read;  /* last node of the partition that reads it, -1: none */
+    bool *keep;      /* backward will read it */
     struct ah_arena arena;
 };
 

@@ -313,7 +313,7 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
  * cast, twice. */
 static int64_t gathered_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    if (ah__world_size(switches) == 1 || ah__gathers_ahead(switches, predictor->partition->frozen))
+    if (ah__world_size(switches) == 1 || ah__gathers_ahead(switches, ah__blocks_keep_gradients(predictor->partition)))
         return 0;
     return ah__plan_lane_ns(switches, predictor, AH_LANE_COMPUTE) +
            2 * (switches->layers - switches->offload_params - switches->unsharded) * times(predictor, AH_ITEM_GATHER).b;

@@ -6,7 +6,7 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *
     *out = (struct ah_sched_config){
         .switches = *switches,
         .shared_embedding = partition->shared_group == 0,
-        .own_gradients = partition->frozen,
+        .own_gradients = ah__blocks_keep_gradients(partition),
         .below = partition->below,
         .clips = partition->step.clips,
         .rounds = ah__rounds(switches, ah__micro_batches(partition)),

@@ -29,8 +29,8 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
     if (status != AH_OK)
         return ah__fail_prefix(status, "--plan");
     if (!is_given(given, AH_SWITCH_embedding_on_host))
-        fitted.switches.embedding_on_host = plan->switches.offload_optimizer == plan->switches.layers &&
-                                            embedding_gains(predictor);
+        fitted.switches.embedding_on_host =
+            plan->switches.offload_optimizer == plan->switches.layers && embedding_gains(predictor);
     if (!is_given(given, AH_SWITCH_head_on_host))
         fitted.switches.head_on_host = plan->switches.offload_optimizer > 0;
     if (!is_given(given, AH_SWITCH_passes))
@@ -68,7 +68,7 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     if (plan->switches.share_embedding_head && !ah__policy_uses(predictor->policy, AH_SWITCH_share_embedding_head))
         return ah__fail(AH_EINPUT, "--plan: embedding_head=shared: found policy %s, expected autohete",
                         predictor->policy->name);
-    if (plan->switches.staged > 0 && predictor->partition->frozen)
+    if (plan->switches.staged > 0 && ah__blocks_keep_gradients(predictor->partition))
         return ah__fail(AH_EINPUT, "--plan: staged=%d: found frozen parameters, expected staged=0",
                         plan->switches.staged);
     if (plan->switches.staged > 0 && predictor->costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] <= 0)

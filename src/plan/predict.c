@@ -17,7 +17,9 @@ static void price_transfers(struct ah_predictor *predictor)
     double below = (double)(ah__below_count(partition) * ah__dtype_bytes(partition->compute)) / of_block;
     double sums = (double)(partition->groups[1].trained * (int64_t)sizeof(float)) / of_block;
     int64_t in_ns = costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK], out_ns = costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK];
-    out_ns = partition->frozen ? in_ns : out_ns; /* gradients beside frozen parameters are too small to tell */
+    out_ns = ah__blocks_keep_gradients(partition)
+                 ? in_ns
+                 : out_ns; /* gradients beside frozen parameters are too small to tell */
     costs->below_in_ns = llround(below * (double)in_ns);
     costs->sums_in_ns = llround(sums * (double)in_ns);
     costs->sums_out_ns = llround(sums * (double)out_ns);
@@ -64,7 +66,7 @@ void ah__predictor_fini(struct ah_predictor *predictor)
 bool ah__predictor_stages(const struct ah_predictor *predictor)
 {
     const int64_t(*ns)[AH_CLASS_COUNT] = predictor->costs.ns;
-    return ah__policy_uses(predictor->policy, AH_SWITCH_staged) && !predictor->partition->frozen &&
+    return ah__policy_uses(predictor->policy, AH_SWITCH_staged) && !ah__blocks_keep_gradients(predictor->partition) &&
            ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 && ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] > 0;
 }
 
@@ -243,7 +245,7 @@ int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, cons
                       int iterations)
 {
     struct ah_timeline *timeline;
-    AH_TRY(ah__timeline_new(&timeline, plan->switches.layers, ah__chunks(&plan->switches),
+    AH_TRY(ah__timeline_new(&timeline, plan->switches.layers, predictor->partition->below, ah__chunks(&plan->switches),
                             iterations * ah__rounds(&plan->switches, ah__micro_batches(predictor->partition))));
     struct ah_drive drive = {.observe = ah__timeline_observe, .observe_context = timeline};
     int status = simulate(&drive, plan, predictor, iterations);

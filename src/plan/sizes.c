@@ -152,9 +152,9 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
     measure_sums(sizes, partition, switches);
     if (ah__is_widened(&partition->groups[1]))
         sizes->widened = round_up(partition->groups[1].placed * element_bytes);
-    if (partition->frozen)
+    if (ah__blocks_keep_gradients(partition))
         sizes->block_grad = parts_bytes(partition, partition->groups[1].trained, switches);
-    sizes->own_grads = partition->frozen;
+    sizes->own_grads = ah__blocks_keep_gradients(partition);
 }
 
 /* What is made again is of one micro-batch, and lies where a block that keeps all of its activations has them: those

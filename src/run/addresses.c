@@ -226,7 +226,9 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
     int i = item->partition;
     int64_t first = layout->embeds_late ? item->first_micro_batch : 0;
     *at = (struct ah_addresses){
-        .input = i > 0 ? input_of(run, i) : item->below > 0 ? input_of(run, 1) : NULL,
+        .input = i > 0             ? input_of(run, i)
+                 : item->below > 0 ? input_of(run, 1)
+                                   : NULL,
         .output = i <= run->plan.switches.layers ? input_of(run, i + 1) : NULL,
         .work = run->device + layout->work_offset,
         .workspace = run->device + layout->workspace_offset,

@@ -50,7 +50,7 @@ static int run_init(struct ah_run *run)
                         (long long)run->plan.workspace_bytes, (long long)workspace_bytes(run));
     AH_TRY(ah__layout_new(&run->layout, run->partition, &run->plan.switches, run->plan.workspace_bytes));
     AH_TRY(ah__sched_new(&run->sched, &config));
-    AH_TRY(ah__timeline_new(&run->timeline, run->plan.switches.layers, config.switches.chunks,
+    AH_TRY(ah__timeline_new(&run->timeline, run->plan.switches.layers, run->partition->below, config.switches.chunks,
                             config.rounds * TIMELINE_ITERATIONS));
     ah__timeline_describe(run->timeline, run->partition, &run->plan, false);
     AH_TRY(run_memory(run));

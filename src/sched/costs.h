@@ -24,7 +24,7 @@ struct ah_costs {
     int64_t widen_ns; /* of FORWARD and BACKWARD of a block: what is done once, however many micro-batches follow */
     struct ah_block_costs other;       /* of blocks of the other kind; all else of them is as of blocks */
     bool gathers_part[AH_CLASS_COUNT]; /* what is frozen is not gathered to where it stays; in no profile */
-    const bool *below_other;   /* as in struct ah_partition, whose it is; null in a profile */
+    const bool *below_other;           /* as in struct ah_partition, whose it is; null in a profile */
     const int *others_from;    /* as in struct ah_partition, whose it is; null: no such blocks, or in a profile */
     struct ah_sim_lanes lanes; /* gaps, notification, how lanes slow each other */
 };

@@ -58,8 +58,8 @@ enum { AH_SUM_PLACES = 2 };
 struct ah_item {
     enum ah_item_kind kind;
     enum ah_phase phase;
-    int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
-    int below;         /* FORWARD, PREFETCH of partition 0: of which block below, from 1 on; 0: of the embedding itself */
+    int partition; /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
+    int below;     /* FORWARD, PREFETCH of partition 0: of which block below, from 1 on; 0: of the embedding itself */
     int chunk, chunks; /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal chunks of a group; 0
                         * chunks: whole */
     int64_t iteration; /* 0-based since the run began */

@@ -262,7 +262,7 @@ static void sum_places_restart(struct ah_sched *sched, int64_t round)
 /* Everything is complete, so the next iteration starts from the same state whatever ran before. */
 void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
 {
-    struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,    &sched->in,
+    struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,     &sched->in,
                                  &sched->comm,    &sched->sums_out, &sched->sums_in, &sched->below};
     int64_t first = sched->iterations_complete, round = ah__first_round(sched, first);
     sched->first = first;

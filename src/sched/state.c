@@ -102,7 +102,7 @@ static int list_items(const struct ah_sched *sched, const struct step_list *list
 
 int ah__sched_count_items(const struct ah_sched *sched)
 {
-    const struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,    &sched->in,
+    const struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,     &sched->in,
                                        &sched->comm,    &sched->sums_out, &sched->sums_in, &sched->below};
     int listed = 0;
     for (size_t i = 0; i < AH_LENGTH(lists); i++)

@@ -117,7 +117,9 @@ static void rows(struct ah_buf *buf, const struct part *part)
 static void span_name(char name[32], const struct ah_timeline *timeline, const struct ah_item *item)
 {
     const char *kind = ah__item_short_names[item->kind];
-    if (item->partition == 0)
+    if (item->below > 0)
+        snprintf(name, 32, "%s frozen %d", kind, item->below);
+    else if (item->partition == 0)
         snprintf(name, 32, "%s embedding", kind);
     else if (item->partition == timeline->layers + 1)
         snprintf(name, 32, "%s head", kind);
@@ -130,15 +132,17 @@ static void spans(struct ah_buf *buf, const struct part *part)
     const struct ah_timeline *timeline = part->timeline;
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
-        char name[32];
+        char name[32], below[32] = "";
+        if (span->item.below > 0)
+            snprintf(below, sizeof below, " \"below\": %d,", span->item.below);
         span_name(name, timeline, &span->item);
         ah__buf_printf(buf,
                        ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"%s\", "
                        "\"ts\": " US_FORMAT ", \"dur\": " US_FORMAT ", \"args\": {\"iteration\": %lld, "
-                       "\"partition\": %d, \"recompute\": %s, \"selective\": %s}}",
+                       "\"partition\": %d,%s \"recompute\": %s, \"selective\": %s}}",
                        part->pid, (int)span->lane, name, ah__item_names[span->item.kind],
                        US(span->start_ns - part->origin_ns), US(span->end_ns - span->start_ns),
-                       (long long)span->item.iteration, span->item.partition,
+                       (long long)span->item.iteration, span->item.partition, below,
                        span->item.recompute && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false",
                        span->item.selective && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false");
     }
@@ -190,11 +194,20 @@ static void arrow(struct ah_buf *buf, const struct part *part, const struct edge
                    part->pid, (int)to->lane, edge->what, id, US(to->start_ns - part->origin_ns));
 }
 
+/* Partitions, and places of blocks below. */
+static size_t tails(const struct ah_timeline *timeline)
+{
+    return (size_t)timeline->layers + 2 + AH_BELOW_PLACES;
+}
+
 /* Where an edge keeps its newest possible tail: inside an iteration, two iterations may be under way at once. */
 static size_t *tail_of(size_t *latest, const struct ah_timeline *timeline, size_t edge, const struct ah_item *item)
 {
     size_t parity = edges[edge].crosses ? 0 : (size_t)(item->iteration & 1);
-    return &latest[(edge * ((size_t)timeline->layers + 2) + (size_t)item->partition) * 2 + parity];
+    size_t of = (size_t)item->partition;
+    if (item->below > 0) /* of those below as many as there are places for */
+        of = (size_t)(timeline->layers + 2 + item->below % AH_BELOW_PLACES);
+    return &latest[(edge * tails(timeline) + of) * 2 + parity];
 }
 
 /* What span `tail - 1` had to hand on it has no more. */
@@ -238,7 +251,7 @@ static int dependencies(struct ah_buf *buf, const struct part *part, int *id)
     struct order *starts;
     AH_TRY(ah__new(&starts, 2 * count, sizeof *starts));
     size_t *latest;
-    int status = ah__new(&latest, 2 * AH_LENGTH(edges) * ((size_t)timeline->layers + 2), sizeof *latest);
+    int status = ah__new(&latest, 2 * AH_LENGTH(edges) * tails(timeline), sizeof *latest);
     if (status == AH_OK) {
         struct order *ends = starts + count;
         for (size_t i = 0; i < count; i++) {

@@ -26,9 +26,9 @@ struct ah_timeline {
         sample_capacity; /* full: recording stops, nothing grows while running */
 };
 
-/* Room for `rounds`, the same as iterations where each is one, of a model with `layers` blocks, transfers in `chunks`
- * pieces. */
-int ah__timeline_new(struct ah_timeline **out, int layers, int chunks, int rounds);
+/* Room for `rounds`, the same as iterations where each is one, of a model with `layers` blocks and `below` frozen ones
+ * that go with the embedding, transfers in `chunks` pieces. */
+int ah__timeline_new(struct ah_timeline **out, int layers, int below, int chunks, int rounds);
 /* A copy, to be freed with ah_timeline_free. AH_ENOMEM. */
 int ah__timeline_copy(struct ah_timeline **out, const struct ah_timeline *timeline);
 /* What pictures of it say under their title: model, batch, machine. Cut to 199 bytes. */

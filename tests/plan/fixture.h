@@ -70,6 +70,11 @@ static inline void fixture_freeze(struct fixture *fixture, int ranks)
         group->count = group->trained + frozen[class] + group->coded;
         group->placed = group->count + 3 * group->coded;
     }
+    if (trained[0] == 0) { /* frozen blocks may go with the embedding */
+        partition->below = (int)fixture_draw(fixture, 0, 3);
+        fixture->groups[0].below = partition->below * AH_PARAM_ALIGN * fixture_draw(fixture, 1, 900);
+        fixture->groups[0].count += fixture->groups[0].below;
+    }
     partition->frozen = true;
 }
 

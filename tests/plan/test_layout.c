@@ -22,9 +22,17 @@ static int64_t frozen_part(const struct ah_partition *partition, const struct ah
     return part_in(partition->groups[group].count - partition->groups[group].trained, plan);
 }
 
+/* Frozen blocks that go with an embedding on the host come one by one, if the rank is the only one. */
+static bool streams_below(const struct ah_plan *plan)
+{
+    return plan->switches.embedding_on_host && plan->switches.world_size == 1;
+}
+
 /* What buffers hold: equal parts of all ranks. */
 static int64_t whole_of(const struct ah_partition *partition, const struct ah_plan *plan, int group)
 {
+    if (group == 0 && streams_below(plan))
+        return partition->groups[0].count - partition->groups[0].below;
     return plan->switches.world_size * (part_of(partition, plan, group) + frozen_part(partition, plan, group));
 }
 
@@ -93,7 +101,7 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
         assert_int_equal(group->frozen_offset, -1);
     if (edge && !gradients_shared(partition, plan)) /* summed there in F32, in every dtype */
         area_add(device, group->grad_offset, sum_size(partition, plan, g));
-    else if (!edge && partition->frozen)
+    else if (!edge && partition->groups[1].count > partition->groups[1].trained)
         area_add(device, group->grad_offset, trained * compute);
     else if (!edge)
         assert_int_equal(group->grad_offset, -1);
@@ -222,6 +230,9 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
         area_add(areas, layout->sums_offset + i * layout->sum_bytes, partition->groups[1].trained * 4);
     if (partition->groups[1].coded)
         area_add(areas, layout->widened_offset, partition->groups[1].placed * (partition->compute == AH_F32 ? 4 : 2));
+    for (int i = 0; partition->below && streams_below(plan) && i < 2; i++)
+        area_add(areas, layout->below_offset + i * layout->below_bytes,
+                 partition->groups[0].below / partition->below * (partition->compute == AH_F32 ? 4 : 2));
     tokens_areas(areas, partition, layout, layout->tokens_offset, layout->results_offset);
 }
 

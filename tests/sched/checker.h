@@ -143,7 +143,8 @@ static inline bool streams_below(const struct ah_sched_config *config)
 /* The last item of a forward that reads what the embedding's place has. */
 static inline const struct ah_span *embedded(const struct checker *c, int64_t k)
 {
-    return c->config->below > 0 && !streams_below(c->config) ? *below_at(c, k, c->config->below, AH_ITEM_FORWARD) : get(c, k, 0, AH_ITEM_FORWARD);
+    return c->config->below > 0 && !streams_below(c->config) ? *below_at(c, k, c->config->below, AH_ITEM_FORWARD)
+                                                             : get(c, k, 0, AH_ITEM_FORWARD);
 }
 
 /* Something that is held from one item's beginning to another's end. */

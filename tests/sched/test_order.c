@@ -143,7 +143,7 @@ static void a_fetch_takes_the_buffer_that_is_left_first(void **state)
         for (int a = 0; a < AH_LANE_COUNT; a++)
             for (int b = 0; b < AH_LANE_COUNT; b++)
                 costs.lanes.slowdown[a][b] = 1;
-        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.chunks, 1));
+        assert_ok(ah__timeline_new(&timeline, LAYERS, 0, config.switches.chunks, 1));
         simulate(&config, &costs, timeline, 1, false);
         check_timeline(timeline, &config);
         enum ah_item_kind left_by = off_lane ? AH_ITEM_OFFLOAD : AH_ITEM_BACKWARD;

@@ -86,7 +86,8 @@ static void no_plan_deadlocks_or_races(void **state)
         struct ah_timeline *timeline;
         random_any(&config);
         random_costs(&costs, &config);
-        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 4 * config.rounds));
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.below, config.switches.chunks,
+                                   4 * config.rounds));
         simulate(&config, &costs, timeline, 4, false);
         check_timeline(timeline, &config);
         ah_timeline_free(timeline);
@@ -123,7 +124,7 @@ static void parameters_are_fetched_ahead_of_the_norms(void **state)
         struct ah_costs costs;
         struct ah_timeline *timeline;
         random_costs(&costs, &config);
-        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.chunks, ITERATIONS));
+        assert_ok(ah__timeline_new(&timeline, LAYERS, 0, config.switches.chunks, ITERATIONS));
         simulate(&config, &costs, timeline, ITERATIONS, false);
         check_timeline(timeline, &config);
         for (size_t i = 0; i < timeline->span_count; i++) {
@@ -147,7 +148,8 @@ static void forward_only_runs_every_forward(void **state)
         struct ah_timeline *timeline;
         random_any(&config);
         random_costs(&costs, &config);
-        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 3 * config.rounds));
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.below, config.switches.chunks,
+                                   3 * config.rounds));
         simulate(&config, &costs, timeline, 3, true);
         int forwards = 0;
         for (size_t i = 0; i < timeline->span_count; i++) {
@@ -246,7 +248,7 @@ static void a_deep_queue_hides_what_the_driver_takes(void **state)
             .queue_depth = i ? 8 : 0,
             .policy = &ah__policy_resident};
         config.switches.buffers = ah__sched_min_buffers(&config);
-        assert_ok(ah__timeline_new(&timeline, LAYERS, 1, ITERATIONS));
+        assert_ok(ah__timeline_new(&timeline, LAYERS, 0, 1, ITERATIONS));
         simulate(&config, &costs, timeline, ITERATIONS, false);
         for (size_t j = 0; j < timeline->span_count; j++)
             end_ns[i] = timeline->spans[j].end_ns > end_ns[i] ? timeline->spans[j].end_ns : end_ns[i];
@@ -302,7 +304,7 @@ static void ranks_need_no_buffers_for_gradients_with_places_of_their_own(void **
             for (int more = 0; more < 2; more++) {
                 struct ah_timeline *timeline;
                 config.switches.buffers = least + more;
-                assert_ok(ah__timeline_new(&timeline, LAYERS, 1, ITERATIONS));
+                assert_ok(ah__timeline_new(&timeline, LAYERS, 0, 1, ITERATIONS));
                 simulate(&config, &costs, timeline, ITERATIONS, false);
                 check_timeline(timeline, &config);
                 if (rows[r].offload_params + rows[r].unsharded == 0)

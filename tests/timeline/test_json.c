@@ -99,7 +99,7 @@ static void times_keep_their_nanoseconds(void **state)
 {
     (void)state;
     struct ah_timeline *timeline;
-    assert_ok(ah__timeline_new(&timeline, 2, 1, 1));
+    assert_ok(ah__timeline_new(&timeline, 2, 0, 1, 1));
     struct ah_span span = {.item = {.kind = AH_ITEM_BACKWARD, .partition = 2, .iteration = 5, .recompute = true},
                            .lane = AH_LANE_COMPUTE,
                            .start_ns = 1234567,
@@ -168,7 +168,7 @@ static void a_cause_has_one_arrow_of_a_kind(void **state)
     (void)state;
     static const enum ah_item_kind kinds[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_FORWARD, AH_ITEM_FORWARD};
     struct ah_timeline *timeline;
-    assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
+    assert_ok(ah__timeline_new(&timeline, 1, 0, 1, 3));
     for (int i = 0; i < 3; i++) {
         struct ah_span span = {.item = {.kind = kinds[i], .partition = 1, .iteration = i},
                                .lane = AH_LANE_COMPUTE,
@@ -189,7 +189,7 @@ static void a_cause_has_one_arrow_of_a_kind(void **state)
 static struct ah_timeline *of_kinds(const enum ah_item_kind *kinds, int count)
 {
     struct ah_timeline *timeline;
-    assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
+    assert_ok(ah__timeline_new(&timeline, 1, 0, 1, 3));
     for (int i = 0; i < count; i++) {
         struct ah_span span = {.item = {.kind = kinds[i], .partition = 1},
                                .lane = ah__item_lanes[kinds[i]],

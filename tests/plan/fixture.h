@@ -7,12 +7,13 @@
 #include "plan/layout.h"
 #include "sched/switch_table.h"
 
-enum { FIXTURE_LAYERS = 48 };
+enum { FIXTURE_LAYERS = 48, FIXTURE_BELOW = 5 };
 
 struct fixture {
     struct ah_partition partition;
     struct ah_param params[2 * (FIXTURE_LAYERS + 2)];
     struct ah_group groups[FIXTURE_LAYERS + 2];
+    bool below_other[FIXTURE_BELOW + 1];
     uint64_t seed, drawn;
 };
 
@@ -71,7 +72,10 @@ static inline void fixture_freeze(struct fixture *fixture, int ranks)
         group->placed = group->count + 3 * group->coded;
     }
     if (trained[0] == 0) { /* frozen blocks may go with the embedding */
-        partition->below = (int)fixture_draw(fixture, 0, 3);
+        partition->below = (int)fixture_draw(fixture, 0, FIXTURE_BELOW);
+        partition->below_other = fixture->below_other;
+        for (int below = 1; below <= partition->below; below++)
+            fixture->below_other[below] = fixture_draw(fixture, 0, 2) == 0;
         fixture->groups[0].below = partition->below * AH_PARAM_ALIGN * fixture_draw(fixture, 1, 900);
         fixture->groups[0].count += fixture->groups[0].below;
     }

@@ -82,9 +82,10 @@ static void results_check(const struct ten_steps *steps)
 }
 
 static void model_of(struct tiny *tiny, const char *config, enum ah_dtype compute, int64_t batch, int64_t seq,
-                     double clip, int micro_batches, bool packed)
+                     double clip, int micro_batches, bool packed, const char *freeze)
 {
-    const struct ah_record_options record = {.batch = batch, .seq = seq, .compute = compute, .packed = packed};
+    const struct ah_record_options record = {
+        .batch = batch, .seq = seq, .compute = compute, .packed = packed, .tuning.freeze = freeze};
     struct ah_model *model;
     struct ah_graph *graph;
     assert_ok(ah__model_parse(&model, config, strlen(config), "config.json"));
@@ -122,7 +123,7 @@ static void ten_steps_check(const char *name)
     family_load(&g, name);
     struct ten_steps steps = {.golden = &g};
     struct steps driven = {.batch = give_batch, .adam = give_adam, .result = take_result, .context = &steps};
-    model_of(&tiny, g.config, AH_F32, g.batch, g.seq, g.clip, 1, false);
+    model_of(&tiny, g.config, AH_F32, g.batch, g.seq, g.clip, 1, false, NULL);
     struct ah_plan plan = mixed_plan(tiny.partition);
     assert_ok(ah_dev_open(&dev, "cpu", &options));
     assert_ok(ah__workspace_bytes(&plan.workspace_bytes, tiny.partition, dev));
@@ -214,7 +215,7 @@ static void families_equal_resident(enum ah_dtype compute, int64_t batch, int mi
     int of = ah_test_rounds(25, 10, 1);
     for (size_t i = 0; i < AH_LENGTH(families); i++) {
         struct tiny tiny;
-        model_of(&tiny, families[i], compute, batch, 17, 1e9, micro_batches, packed);
+        model_of(&tiny, families[i], compute, batch, 17, 1e9, micro_batches, packed, NULL);
         tiny.clip = middle_norm(&tiny, &cpu);
         exact_some_plans(&cpu, &tiny, "autohete", (int)i % of, of);
         tiny_fini(&tiny);
@@ -242,5 +243,33 @@ static void packed_equal_resident(void **state)
     families_equal_resident(AH_BF16, 2, 1, true);
 }
 
+/* Below what is trained, blocks of each family leave what they make where they read: the same first loss as where all is
+ * trained, whatever is kept of the others, and the same bits under every plan. */
+static void frozen_blocks_are_those_of_the_family(void **state)
+{
+    static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
+    static const char *const lowest[] = {"embedding,blocks:1-3", "embedding,blocks:1-2", "embedding,blocks:1-1"};
+    (void)state;
+    int of = ah_test_rounds(25, 10, 1);
+    for (size_t i = 0; i < AH_LENGTH(families); i++) {
+        enum ah_dtype compute = i % 2 ? AH_BF16 : AH_F32;
+        struct ah_dev_options options = {.threads = 1, .host_threads = 1};
+        struct outcome all, some;
+        struct tiny tiny;
+        model_of(&tiny, families[i], compute, 2, 17, 0, 2, false, NULL);
+        struct ah_plan resident = exact_resident(&tiny);
+        exact_train(&all, &cpu, &tiny, &resident, &options);
+        tiny_fini(&tiny);
+        model_of(&tiny, families[i], compute, 2, 17, 0, 2, false, lowest[i % AH_LENGTH(lowest)]);
+        resident = exact_resident(&tiny);
+        exact_train(&some, &cpu, &tiny, &resident, &options);
+        assert_true(some.loss[0] == all.loss[0]);
+        assert_true(some.norm[0] < all.norm[0]);
+        exact_some_plans(&cpu, &tiny, "autohete", (int)i % of, of);
+        tiny_fini(&tiny);
+    }
+}
+
 AH_TEST_SUITE("run/families", cmocka_unit_test(ten_steps_are_those_of_transformers), cmocka_unit_test(equal_resident),
-              cmocka_unit_test(bf16_equal_resident), cmocka_unit_test(packed_equal_resident))
+              cmocka_unit_test(bf16_equal_resident), cmocka_unit_test(packed_equal_resident),
+              cmocka_unit_test(frozen_blocks_are_those_of_the_family))

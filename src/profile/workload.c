@@ -92,8 +92,8 @@ static int64_t filled_count(const struct ah_workload *workload, const struct ah_
     return count;
 }
 
-/* Of several ranks the embedding may be most of the model, where blocks below go with it: of what is frozen there is one
- * copy on either side, and nothing else of its size. */
+/* Of several ranks the embedding may be most of the model, where blocks below go with it: of what is frozen there is
+ * one copy on either side, and nothing else of its size. */
 static void place_carve(struct ah_workload *workload, struct carve *device, struct carve *host, int index)
 {
     struct ah_workload_place *place = &workload->place[index];

@@ -87,7 +87,8 @@ bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_
     }
 }
 
-/* Those that a list has in all rounds of an iteration; a prefetch is as many as there are chunks, but of blocks below. */
+/* Those that a list has in all rounds of an iteration; a prefetch, but of a block below, is as many as there are
+ * chunks. */
 static int list_items(const struct ah_sched *sched, const struct step_list *list)
 {
     int count = 0, length = ah__list_length(sched, list);

@@ -243,8 +243,8 @@ static void packed_equal_resident(void **state)
     families_equal_resident(AH_BF16, 2, 1, true);
 }
 
-/* Below what is trained, blocks of each family leave what they make where they read: the same first loss as where all is
- * trained, whatever is kept of the others, and the same bits under every plan. */
+/* Below what is trained, blocks of each family leave what they make where they read: the same first loss as where all
+ * is trained, and the same bits under every plan. */
 static void frozen_blocks_are_those_of_the_family(void **state)
 {
     static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};

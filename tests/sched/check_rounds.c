@@ -85,8 +85,8 @@ void check_sum_places(const struct checker *c)
     free(holds);
 }
 
-/* Blocks below run in every round between embedding and block 1, one after the other; where the embedding is on the host
- * each has come to a place, which it has until its forward is over. */
+/* Blocks below run in every round between embedding and block 1, one after the other; where the embedding is on the
+ * host each has come to a place, which it has until its forward is over. */
 void check_below(const struct checker *c)
 {
     const struct ah_sched_config *config = c->config;

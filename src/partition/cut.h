@@ -37,7 +37,8 @@ char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t s
 
 /* Proves all blocks equal in operators, shapes, parameters and operands, and of at most two kinds in attributes; those
  * below and those above each among themselves. of_other [layers + 2], which begins false: which are of another kind
- * than the lowest one above. `param_of`: value -> index of a parameter; `first_param`: partition -> that of its first. */
+ * than the lowest one above. `param_of`: value -> index of a parameter; `first_param`: partition -> that of its first.
+ */
 int ah__cut_kinds(bool *of_other, const struct ah_cut *cut, const int *first_param, const int *param_of);
 
 #endif

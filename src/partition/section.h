@@ -24,7 +24,8 @@ struct ah_section {
     size_t param_count, grad_count, param_capacity, recorded_capacity;
 };
 
-/* Of partition `number` of the cut. Of a block below, output may be where input is. AH_EINTERNAL, AH_ENOMEM. Freed by ah__section_fini, also after failure. */
+/* Of partition `number` of the cut. Of a block below, output may be where input is. AH_EINTERNAL, AH_ENOMEM. Freed by
+ * ah__section_fini, also after failure. */
 int ah__section_init(struct ah_section *section, const struct ah_cut *cut, int number);
 void ah__section_fini(struct ah_section *section);
 

@@ -40,7 +40,8 @@ void ah__bound_programs_fini(struct ah_bound_programs *programs);
 /* What they would ask for, without keeping them: a plan must know it. */
 int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, struct ah_dev *dev);
 
-/* Where everything lies that an item of one partition, block below or group may touch. What its kind does not touch may be null. */
+/* Where everything lies that an item of one partition, block below or group may touch. What its kind does not touch
+ * may be null. */
 struct ah_addresses {
     /* On the device: parameters of its group and of the group it shares, in the compute dtype; where programs sum
      * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place: where it is not,

@@ -12,8 +12,8 @@ enum { AH_OPERAND_ALIGN = 64 }; /* offsets in SAVED and WORK */
 int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struct ah_section *section, int number,
                      const int *param_of);
 
-/* Compiles FORWARD_DROP alone, of a block below whose parameters begin at element `first` of the embedding's group: where
- * it finds them is counted from there. */
+/* Compiles FORWARD_DROP alone, of a block below whose parameters begin at element `first` of the embedding's group:
+ * where it finds them is counted from there. */
 int ah__below_compile(struct ah_program *program, struct ah_partition *partition, struct ah_section *section,
                       int64_t first, const int *param_of);
 

@@ -95,8 +95,8 @@ static bool is_frozen(const struct ah_cut *cut, int partition)
     return true;
 }
 
-/* Where all blocks are, they stay blocks: then they are alike, and any of them may be on the host. Adapters are of all
- * blocks, as they are where nothing is learned. */
+/* Plans are of at least one block: where all are frozen the highest is. Adapters are of all blocks, as they are where
+ * nothing is learned. */
 static void find_frozen(struct ah_cut *cut)
 {
     int frozen = 0;
@@ -105,8 +105,8 @@ static void find_frozen(struct ah_cut *cut)
     while (frozen <= cut->layers && is_frozen(cut, frozen))
         frozen++;
     cut->still = frozen > 0;
-    if (frozen >= 2 && frozen <= cut->layers)
-        cut->below = frozen - 1;
+    if (cut->still)
+        cut->below = frozen <= cut->layers ? frozen - 1 : cut->layers - 1;
 }
 
 /* ---- what crosses the boundaries -------------------------------------------------------------------------------- */

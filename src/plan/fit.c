@@ -16,12 +16,10 @@ int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_pre
     struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer,
                                     .world_size = switches->world_size};
     int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_buffers(&on_device, predictor) : 0;
-    int both = ah__blocks_keep_gradients(predictor->partition)
-                   ? 1
-                   : 2; /* or parameters alone, where gradients have places of their own */
+    bool own_gradients = ah__blocks_keep_gradients(predictor->partition);
+    int both = own_gradients ? 1 : 2; /* parameters alone, where gradients have places of their own */
     int least = ah__plan_min_buffers(switches, predictor), most = both * switches->offload_optimizer + shared;
-    int ahead =
-        ah__world_size(switches) > 1 ? ah__buffers_to_gather_ahead(ah__blocks_keep_gradients(predictor->partition)) : 0;
+    int ahead = ah__world_size(switches) > 1 ? ah__buffers_to_gather_ahead(own_gradients) : 0;
     most = most > ahead ? most : ahead;
     return most > least ? most : least;
 }

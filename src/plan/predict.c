@@ -17,9 +17,8 @@ static void price_transfers(struct ah_predictor *predictor)
     double below = (double)(ah__below_count(partition) * ah__dtype_bytes(partition->compute)) / of_block;
     double sums = (double)(partition->groups[1].trained * (int64_t)sizeof(float)) / of_block;
     int64_t in_ns = costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK], out_ns = costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK];
-    out_ns = ah__blocks_keep_gradients(partition)
-                 ? in_ns
-                 : out_ns; /* gradients beside frozen parameters are too small to tell */
+    if (ah__blocks_keep_gradients(partition))
+        out_ns = in_ns; /* those are too small to tell */
     costs->below_in_ns = llround(below * (double)in_ns);
     costs->sums_in_ns = llround(sums * (double)in_ns);
     costs->sums_out_ns = llround(sums * (double)out_ns);

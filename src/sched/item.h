@@ -47,8 +47,7 @@ enum ah_phase { AH_PHASE_FORWARD, AH_PHASE_BACKWARD };
 /* Staging buffers on the device, in which chunks of states are updated: one is filled while another is copied back. */
 enum { AH_STAGING_BUFFERS = 2 };
 
-/* Places on the device through which blocks below pass, where they come from the host: one is read while another comes.
- */
+/* Places on the device through which blocks below pass that come from the host: one is read while another comes. */
 enum { AH_BELOW_PLACES = 2 };
 
 /* Places on the device for sums of blocks, where a step has several rounds: one is added to while another comes or

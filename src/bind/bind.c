@@ -338,6 +338,8 @@ static void fetch(const struct bind *bind)
         fetch_below(bind);
         return;
     }
+    if (bind->item->stays)
+        return;
     chunk_copy_add(bind, shard ? shard : ah__bind_part_at(bind, bind->at->param), bind->at->host_param);
     frozen_copy_add(bind, shard ? bind->at->frozen : frozen_at(bind, bind->at->param), bind->at->host_frozen);
 }

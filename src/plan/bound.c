@@ -141,12 +141,20 @@ static int64_t sums_ns(const struct ah_switches *switches, const struct ah_predi
     return sums ? (ah__plan_rounds(switches, predictor) - 1) * switches->layers * ns : 0;
 }
 
+/* It does not come again. */
+static bool embedding_stays(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    return ah__embedding_stays(switches, predictor->partition->groups[0].trained == 0);
+}
+
 /* Parameters that come for forward: of blocks in each round, of embedding and head in each where they take turns. */
 static int64_t prefetches_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
     int64_t rounds = ah__plan_rounds(switches, predictor), ends = switches->share_embedding_head ? rounds : 1;
     int64_t below = 0;
+    if (embedding_stays(switches, predictor))
+        fetch.e = 0;
     if (ah__streams_below(switches))
         below = rounds * predictor->partition->below * predictor->costs.below_in_ns;
     fetch = (struct triple){ends * fetch.e + below, rounds * fetch.b, ends * fetch.h};
@@ -197,6 +205,8 @@ static struct triple transfer(const struct ah_switches *switches, const struct a
 {
     struct triple t = times(predictor, link), u = times(predictor, ranks);
     int64_t chunks = ah__chunks(switches);
+    if (link == AH_ITEM_PREFETCH && embedding_stays(switches, predictor))
+        t.e = 0;
     t = (struct triple){t.e / chunks, t.b / chunks, t.h / chunks};
     return ah__world_size(switches) > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
 }

@@ -84,9 +84,24 @@ static int refresh(struct ah_run *run, int group)
     return ah__dev_run(run->dev, &work, &done);
 }
 
+/* A frozen embedding that stays where it has come. */
+static int refresh_embedding(struct ah_run *run)
+{
+    const struct ah_item item = {.kind = AH_ITEM_PREFETCH, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1};
+    struct ah_work work = {.label.what = "refresh", .lane = AH_LANE_H2D};
+    struct ah_done done;
+    if (!ah__embedding_stays(&run->plan.switches, run->partition->groups[0].trained == 0))
+        return AH_OK;
+    AH_TRY(bind(&work, &item, run));
+    return ah__dev_run(run->dev, &work, &done);
+}
+
 static int refresh_all(struct ah_run *run)
 {
-    for (int group = 0; run->masters_loaded && group < run->partition->group_count; group++)
+    if (!run->masters_loaded)
+        return AH_OK;
+    AH_TRY(refresh_embedding(run));
+    for (int group = 0; group < run->partition->group_count; group++)
         AH_TRY(refresh(run, group));
     run->masters_loaded = false;
     return AH_OK;

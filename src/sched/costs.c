@@ -39,6 +39,8 @@ static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *
 {
     if (item->below > 0)
         return item->kind == AH_ITEM_FORWARD ? ah__costs_below_ns(costs, item->below) : costs->below_in_ns;
+    if (item->kind == AH_ITEM_PREFETCH && item->stays)
+        return 0;
     enum ah_class class = ah__class_of(item->partition, costs->layers);
     bool runs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
     if (runs && ah__is_other(costs->others_from, item->partition))

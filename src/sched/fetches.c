@@ -82,6 +82,8 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
 {
     const struct group *group = &sched->groups[step->partition];
     next_init(sched, next, step->kind, AH_LANE_H2D, step->partition, round);
+    next->item.stays =
+        step->partition == 0 && ah__embedding_stays(&sched->config.switches, sched->config.frozen_embedding);
     if (!place_left(sched, next))
         return false;
     if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, next, group) : !refetch_due(sched, step->partition))

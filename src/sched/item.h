@@ -74,7 +74,8 @@ struct ah_item {
     int grad_buffer;  /* buffer with the gradient, -1: none or dedicated */
     int set;          /* blocks on the host: the set of states that is read, and written but by UPDATE_SPECULATIVE */
     int shadow_set;   /* a speculative update: the set that is written; else -1 */
-    bool stays;       /* GATHER: its place keeps the parameters; those that never change are there already */
+    bool stays;       /* GATHER: its place keeps the parameters; those that never change are there already. PREFETCH:
+                       * there are no others */
     int stage;        /* STATES_IN, UPDATE_STAGED: which of AH_STAGING_BUFFERS; of a block below that comes from the
                        * host: which of AH_BELOW_PLACES */
 };

@@ -22,6 +22,7 @@ struct ah_sched_config {
     bool shared_embedding; /* the head reads group 0 as well */
     bool own_gradients;    /* gradients of blocks have places of their own, not buffers */
     int below;             /* frozen blocks that run between embedding and blocks */
+    bool frozen_embedding; /* no update changes the embedding */
     /* An iteration is so many rounds over the whole model, 0 and 1: one. Each runs forward and backward of its share of
      * the micro-batches; what follows from gradients comes in the last. Between rounds the sums of blocks are on the
      * host, if anything of a block is trained; those of embedding and head stay where they are. */

@@ -24,6 +24,12 @@ static inline bool ah__on_host(const struct ah_switches *switches, int group)
     return group > switches->layers ? switches->head_on_host : group >= ah__first_on_host(switches);
 }
 
+/* Where no update changes it, an embedding on the host is on the device as well, in its place, once it has come there. */
+static inline bool ah__embedding_stays(const struct ah_switches *switches, bool frozen)
+{
+    return frozen && switches->embedding_on_host && !switches->share_embedding_head && switches->world_size <= 1;
+}
+
 /* Frozen blocks that go with an embedding on the host come from there one by one; of several ranks, whose parts of them
  * are gathered with the embedding's, they come with it. */
 static inline bool ah__streams_below(const struct ah_switches *switches)

@@ -133,7 +133,7 @@ static void above_frozen_blocks_a_plan_is_taken_again(void **state)
     goes_on_as_one("--freeze embedding,blocks:1", "c=1,p=1,o=1", "{}/plan.json", "model.safetensors");
 }
 
-/* On the host it would be fetched in every step, and nothing of it would leave. */
+/* On the host it would be there twice, and nothing of it would leave. */
 static void a_frozen_embedding_stays_on_the_device(void **state)
 {
     (void)state;

@@ -336,6 +336,10 @@ static void backward_ends_above_what_is_frozen(void **state)
     assert_int_equal(some.partition->groups[0].trained, 0);
     assert_int_equal(ah__partition_params(some.partition), ah__partition_params(all.partition));
     tiny_fini(&some);
+    tiny_init_tuned(&some, AH_F32, tiny_untied, 0, 2, 1, &(struct ah_tuning){.freeze = "embedding, blocks"});
+    assert_int_equal(some.partition->below, 3); /* plans are of one block at least */
+    assert_int_equal(some.partition->layers, 1);
+    tiny_fini(&some);
     tiny_fini(&all);
 }
 

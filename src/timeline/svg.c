@@ -117,9 +117,16 @@ static void legend(struct ah_buf *buf, int layers, int y)
     }
 }
 
+/* A long one in smaller letters, so that it ends within the picture. */
 static void line(struct ah_buf *buf, const char *text, int y)
 {
-    ah__buf_printf(buf, "<text x=\"24\" y=\"%d\">", y);
+    enum { USUAL = 12, FITS = 130 }; /* pixels; characters */
+    size_t length = strlen(text);
+    double size = length > FITS ? (double)USUAL * FITS / (double)length : USUAL;
+    ah__buf_printf(buf, "<text x=\"24\" y=\"%d\"", y);
+    if (size < USUAL)
+        ah__buf_printf(buf, " style=\"font-size: %.1fpx\"", size);
+    ah__buf_printf(buf, ">");
     ah__buf_xml(buf, text);
     ah__buf_printf(buf, "</text>\n");
 }

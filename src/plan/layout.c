@@ -94,8 +94,8 @@ static void place_device(struct ah_layout *layout, const struct ah_partition *pa
     layout->widened_offset = place(end, sizes->widened);
     layout->below_offset = place(end, AH_BELOW_PLACES * sizes->below);
     layout->sums_offset = sizes->sum_places ? place(end, sizes->sum_places * sizes->sum) : -1;
-    layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->results_offset = place(end, 2 * sizes->results);
+    layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->groups[switches->layers + 1].grad_offset = place(end, sizes->head_grad);
     for (int group = 1; sizes->own_grads && group <= switches->layers; group++)
         layout->groups[group].grad_offset = place(end, sizes->block_grad);

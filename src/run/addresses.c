@@ -7,10 +7,11 @@ int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group)
     return ah__part_range(first, run->partition->groups[group].trained, run->comm->rank, run->comm->world_size);
 }
 
-/* Tokens and results exist twice: iterations two apart share theirs. */
+/* Tokens and results exist twice: iterations two apart share theirs. The first has the upper ones, so that the device's
+ * memory ends with what every training uses, where no gradient follows. */
 static char *of_iteration(char *base, int64_t offset, int64_t bytes, int64_t iteration)
 {
-    return base + offset + iteration % 2 * bytes;
+    return base + offset + (iteration + 1) % 2 * bytes;
 }
 
 static char *host_results(const struct ah_run *run, int64_t iteration)

@@ -24,7 +24,7 @@ static inline bool ah__on_host(const struct ah_switches *switches, int group)
     return group > switches->layers ? switches->head_on_host : group >= ah__first_on_host(switches);
 }
 
-/* Where no update changes it, an embedding on the host is on the device as well, in its place, once it has come there. */
+/* Where no update changes it, an embedding on the host is on the device as well, once it has come to its place. */
 static inline bool ah__embedding_stays(const struct ah_switches *switches, bool frozen)
 {
     return frozen && switches->embedding_on_host && !switches->share_embedding_head && switches->world_size <= 1;

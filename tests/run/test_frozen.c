@@ -24,6 +24,8 @@ static const struct ah_tuning lora_some = {.lora_rank = 2, .lora_rslora = true, 
 static const struct ah_tuning frozen_ends = {.freeze = "*.wte.*, transformer.wpe.*"};
 static const struct ah_tuning frozen_blocks = {.freeze = "transformer.h.*"};
 static const struct ah_tuning frozen_lowest = {.freeze = "embedding, blocks:1-2"};
+static const struct ah_tuning frozen_around = {.freeze = "embedding, head"};
+static const struct ah_tuning frozen_but_one = {.freeze = "embedding, head, blocks:1-3"};
 static const struct ah_tuning frozen_most = {.freeze = "embedding, blocks:1-3"};
 static const struct ah_tuning frozen_parts = {.freeze = "*.mlp.*,*ln_1.weight,*.attn.c_attn.bias"};
 
@@ -104,6 +106,8 @@ static void frozen_parameters_are_the_same_under_every_plan(void **state)
     every_plan(AH_BF16, tiny_untied, CLIPS, 2, &frozen_most, "autohete");
     every_plan(AH_F32, tiny_tied, NO_CLIP, 1, &frozen_most, "autohete-fifo");
     every_plan(AH_BF16, tiny_untied, CLIPS, 1, &frozen_blocks, "autohete-fifo");
+    every_plan(AH_BF16, tiny_untied, CLIPS, 2, &frozen_around, "autohete");
+    every_plan(AH_F32, tiny_untied, NO_CLIP, 1, &frozen_but_one, "autohete");
 }
 
 /* Parameters by name after so many steps, and the first loss. */

@@ -268,7 +268,7 @@ static int compile_other(struct ah_partition *partition, const struct ah_cut *cu
     AH_TRY(ah__arena_new(&partition->arena, &others_from, (size_t)layers + 3, sizeof *others_from));
     for (int number = layers; number > 0; number--)
         others_from[number] = others_from[number + 1] + of_other[number];
-    others_from[0] = others_from[1];
+    others_from[0] = others_from[1]; /* the embedding, of neither kind */
     partition->others_from = others_from;
     AH_TRY(compile_code(&partition->other, partition, cut, number_of(cut, other), param_of));
     return match(&partition->code[AH_CLASS_BLOCK], &partition->other);

@@ -57,7 +57,7 @@ endif()
 if(NOT CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_COMPILER ${AH_NVCC})
 endif()
-# Compiling for one architecture takes about a minute, for four about three: so a build is for the GPU that is there, and
+# Compiling for one architecture takes about a minute, for five about four: so a build is for the GPU that is there, and
 # without one it waits until it is asked for: cmake --build FOLDER --target autohete-cuda.
 set(AH_CUDA_GPU OFF)
 if(EXISTS /dev/nvidiactl)
@@ -67,7 +67,7 @@ set(AH_CUDA_FOR ${AH_CUDA_ARCHITECTURES})
 if(NOT AH_CUDA_FOR AND AH_CUDA_GPU)
   set(AH_CUDA_FOR native)
 elseif(NOT AH_CUDA_FOR)
-  set(AH_CUDA_FOR 80 86 89 90)
+  set(AH_CUDA_FOR 80 86 89 120 90) # the last one's PTX is for sm_100 and sm_110, too
 endif()
 if(AH_CUDA_FOR STREQUAL "native")
   set(CMAKE_CUDA_ARCHITECTURES OFF) # CMake knows the word since 3.24, nvcc for longer

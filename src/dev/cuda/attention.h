@@ -40,6 +40,11 @@ struct ah_cuda_attention {
 /* Own kernels: any head size up to AH_CUDA_ATTENTION_MAX_HEAD, any seq. */
 cudaError_t ah__cuda_attention_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
 cudaError_t ah__cuda_attention_bwd_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
+/* [batch,seq,stride] in bf16, to be added to scores by what knows no positions: 0 from the first token of the query's
+ * document on, and before it a number beside which no score counts. Finite, so that keys of which a query sees none do
+ * not make a NaN. `stride`: a multiple of 8, at least `seq`; `mask`: 16-byte aligned. */
+cudaError_t ah__cuda_document_mask_enqueue(cudaStream_t stream, void *mask, const int32_t *positions, int64_t batch,
+                                           int64_t seq, int64_t stride);
 
 #ifdef __cplusplus
 }

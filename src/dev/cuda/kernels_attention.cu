@@ -372,3 +372,29 @@ extern "C" cudaError_t ah__cuda_attention_bwd_enqueue(cudaStream_t stream, const
 {
     return backward_launchers[job->dtype == AH_BF16][(job->head_size - 1) / 64](stream, job);
 }
+
+/* ---- documents as something to add ------------------------------------------------------------------------------- */
+
+/* A thread for each 16 bytes of a row. */
+static __global__ void __launch_bounds__(THREADS)
+    document_mask(__nv_bfloat16 *mask, const int32_t *positions, int64_t seq, int64_t stride, int64_t packs)
+{
+    const float out_of_sight = -0x1p100F;
+    enum { LANES = lanes16<__nv_bfloat16> };
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < packs; i += (int64_t)gridDim.x * THREADS) {
+        const int64_t at = i * LANES, row = at / stride, first = row % seq - positions[row];
+        pack<__nv_bfloat16, LANES> out;
+#pragma unroll
+        for (int u = 0; u < LANES; u++)
+            put(&out.lane[u], at % stride + u < first ? out_of_sight : 0.0F);
+        pack_store<__nv_bfloat16, LANES>(mask + at, out);
+    }
+}
+
+extern "C" cudaError_t ah__cuda_document_mask_enqueue(cudaStream_t stream, void *mask, const int32_t *positions,
+                                                      int64_t batch, int64_t seq, int64_t stride)
+{
+    const int64_t packs = batch * seq * stride / lanes16<__nv_bfloat16>;
+    return launch(document_mask, dim3((unsigned)least(blocks_for(packs, THREADS), 65536)), dim3(THREADS), 0, stream,
+                  (__nv_bfloat16 *)mask, positions, seq, stride, packs);
+}

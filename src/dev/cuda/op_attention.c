@@ -102,10 +102,10 @@ static struct ah_cuda_attention job_of(const struct ah_cuda_bound *bound)
 static int enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *job, bool backward)
 {
     const struct attention *attention = bound->call->owned;
+    job->positions = bound->in[positions_input(bound->call)];
     if (attention->sdpa)
         return ah__cuda_sdpa_enqueue(attention->sdpa, bound->stream, job, bound->workspace);
     job->dot = (float *)(void *)bound->workspace;
-    job->positions = bound->in[positions_input(bound->call)];
     if (backward)
         AH_CUDA_TRY(ah__cuda_attention_bwd_enqueue(bound->stream, job));
     else

@@ -4,6 +4,7 @@
 #include "dev/cuda/attention_cases.h"
 #include "dev/cuda/emulated.h"
 #include "dev/cuda/operators.h"
+#include "dev/cuda/state.h"
 #include "dev/value_cases.h"
 
 #define VERSION "91900"
@@ -25,6 +26,25 @@ static const struct op_case sdpa_cases[] = {
      AH_OP_ATTENTION_QKV,
      {.heads = 4, .kv_heads = 2, .window = 7},
      {S3(1, 40, 64), S3(1, 40, 32), S3(1, 40, 32)},
+     {0},
+     0},
+    {"attention of documents", AH_OP_ATTENTION, {.heads = 2}, {S3(3, 67, 3 * 2 * 16), S2(3, 67)}, {0}, 0},
+    {"attention_qkv of documents, with a window",
+     AH_OP_ATTENTION_QKV,
+     {.heads = 4, .kv_heads = 2, .window = 11},
+     {S3(2, 40, 64), S3(2, 40, 32), S3(2, 40, 32), S2(2, 40)},
+     {0},
+     0},
+    {"attention_bwd of documents, by head",
+     AH_OP_ATTENTION_BWD,
+     {.heads = 2, .by_head = true},
+     {S3(3, 30, 32), S3(3, 30, 96), S3(3, 30, 32), S3(3, 2, 30), S2(3, 30)},
+     {0},
+     0},
+    {"attention_qkv_bwd of documents, with a window",
+     AH_OP_ATTENTION_QKV_BWD,
+     {.heads = 4, .kv_heads = 2, .window = 25},
+     {S3(2, 66, 64), S3(2, 66, 64), S3(2, 66, 32), S3(2, 66, 32), S3(2, 66, 64), S3(2, 4, 66), S2(2, 66)},
      {0},
      0},
     {"attention_bwd by head, with a window",
@@ -107,7 +127,11 @@ static void saved_make(struct op_data *b)
     forward.attr.acc = 0;
     for (int i = 0; i < inputs; i++)
         forward.in[i] = b->call.in[1 + i].meta.shape;
+    const struct ah_operand *positions = &b->call.in[inputs + 3];
+    forward.in[inputs] = positions->meta.shape;
     op_data_init_in(&f, &forward, AH_F32, 1);
+    if (positions->space)
+        memcpy(operand_at(&f, &f.call.in[inputs]), operand_at(b, positions), (size_t)operand_bytes(positions));
     for (int i = 0; i < inputs; i++)
         for (int64_t j = 0; j < ah__shape_count(&forward.in[i]); j++)
             operand_set(&f, &f.call.in[i], j, operand_get(b, &b->call.in[1 + i], j));
@@ -173,6 +197,22 @@ static void long_sequences_go_in_pieces(void **state)
     pair_close(&p);
 }
 
+/* Of more sequences than there is room for masks, some at a time, also in forward: three by one, four by two. */
+static void masks_of_documents_go_in_pieces(void **state)
+{
+    (void)state;
+    enum { TWO_MASKS = 2 * 2 * 67 * 128 };
+    static const struct op_case three = {
+        "three", AH_OP_ATTENTION, {.heads = 2}, {S3(3, 67, 3 * 2 * 16), S2(3, 67)}, {0}, 0};
+    static const struct op_case four = {"four", AH_OP_ATTENTION, {.heads = 2}, {S3(4, 67, 3 * 2 * 16), S2(4, 67)}, {0},
+                                        0};
+    struct device_pair p = pair_open(VERSION);
+    ((struct ah_cuda *)p.cuda.dev)->scores_bytes = TWO_MASKS;
+    sdpa_check(&p, &three, 3);
+    sdpa_check(&p, &four, 2);
+    pair_close(&p);
+}
+
 /* ---- who is asked ------------------------------------------------------------------------------------------------ */
 
 /* Executions of cuDNN's that the call takes when it runs twice. */
@@ -190,7 +230,6 @@ static void own_kernels_do_what_cudnn_is_not_for(void **state)
     static const struct op_case others[] = {
         {"one token", AH_OP_ATTENTION, {.heads = 1}, {S3(2, 1, 48)}, {0}, 0},
         {"head of 12", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 9, 72)}, {0}, 0},
-        {"documents", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 144), S2(2, 7)}, {0}, 0},
         {"capped", AH_OP_ATTENTION, {.heads = 3, .cap = 2}, {S3(2, 7, 144)}, {0}, 0},
         {"adding",
          AH_OP_ATTENTION_BWD,
@@ -338,6 +377,7 @@ static void an_execution_that_fails_ends_the_work(void **state)
 
 AH_TEST_SUITE("dev/cuda/cudnn", cmocka_unit_test(graphs_agree_with_the_cpu),
               cmocka_unit_test(all_attention_agrees_with_the_cpu), cmocka_unit_test(who_does_attention_is_said),
-              cmocka_unit_test(long_sequences_go_in_pieces), cmocka_unit_test(own_kernels_do_what_cudnn_is_not_for),
+              cmocka_unit_test(long_sequences_go_in_pieces), cmocka_unit_test(masks_of_documents_go_in_pieces),
+              cmocka_unit_test(own_kernels_do_what_cudnn_is_not_for),
               cmocka_unit_test(a_plan_that_cannot_be_made_is_one_line_or_own_kernels),
               cmocka_unit_test(an_execution_that_fails_ends_the_work))

@@ -25,7 +25,7 @@ struct shape {
     struct ah_cuda_attention job;
 };
 
-enum { SHAPES_MOST = 64 };
+enum { SHAPES_MOST = 96 };
 struct shapes {
     struct shape shape[SHAPES_MOST];
     int count;
@@ -37,7 +37,7 @@ static bool same(const struct ah_cuda_attention *a, const struct ah_cuda_attenti
 {
     return a->batch == b->batch && a->seq == b->seq && a->heads == b->heads && a->head_size == b->head_size &&
            a->group == b->group && a->q_stride == b->q_stride && a->kv_stride == b->kv_stride &&
-           a->q_head == b->q_head && a->window == b->window;
+           a->q_head == b->q_head && a->window == b->window && a->documents == b->documents;
 }
 
 static void shape_add(struct shapes *out, const char *name, const struct ah_cuda_attention *job)
@@ -114,7 +114,14 @@ static int model_add(struct shapes *out, const char *path, const char *name)
     return status;
 }
 
-/* What no model has: heads of 160 to 256 channels, more scores than a piece has, a window beside shared heads. */
+static struct ah_cuda_attention with_documents(struct ah_cuda_attention job)
+{
+    job.documents = true;
+    return job;
+}
+
+/* What no model has: heads of 160 to 256 channels, more scores than a piece has, a window beside shared heads; and
+ * several documents in a sequence, of lengths that are no multiples of anything. */
 static void others_add(struct shapes *out)
 {
     const struct {
@@ -126,6 +133,11 @@ static void others_add(struct shapes *out)
         {"28 heads on 4, 8192", job_of(1, 8192, 28, 4, 128, false, false, 0)},
         {"one head at a time, 16384", job_of(1, 16384, 16, 16, 128, true, false, 0)},
         {"window of 100 of 1000", job_of(2, 1000, 32, 8, 64, false, false, 100)},
+        {"documents", with_documents(job_of(8, 1024, 32, 8, 128, false, false, 0))},
+        {"documents, side by side", with_documents(job_of(4, 1001, 12, 12, 64, true, false, 0))},
+        {"documents, 28 heads on 4", with_documents(job_of(1, 8192, 28, 4, 128, false, false, 0))},
+        {"documents, window of 99", with_documents(job_of(3, 999, 32, 32, 96, true, true, 99))},
+        {"documents, heads of 256", with_documents(job_of(2, 2047, 8, 1, 256, false, false, 0))},
     };
     for (size_t i = 0; i < AH_LENGTH(others); i++)
         shape_add(out, others[i].name, &others[i].job);
@@ -232,6 +244,19 @@ static int gpu_describe(struct ah_cuda *out, const char *path)
     return description_make(path);
 }
 
+/* What attention needs of the plugin when it runs: nothing runs here. */
+cudaError_t ah__cuda_document_mask_enqueue(cudaStream_t stream, void *mask, const int32_t *positions, int64_t batch,
+                                           int64_t seq, int64_t stride)
+{
+    (void)stream, (void)mask, (void)positions, (void)batch, (void)seq, (void)stride;
+    return cudaErrorNotSupported;
+}
+
+int ah__cuda_status(const char *what, cudaError_t error)
+{
+    return ah__fail(AH_EDEVICE, "%s: CUDA error %d", what, (int)error);
+}
+
 /* ---- one plan ---------------------------------------------------------------------------------------------------- */
 
 /* Every address that cuDNN gets is as aligned as its tensors say. */
@@ -241,8 +266,8 @@ static bool is_aligned(const struct ah_cuda_attention *job)
     return (job->q_stride | job->kv_stride | job->channels | job->q_head | job->kv_head) * ELEMENT % ALIGN == 0;
 }
 
-/* Whether all is as it should be: before sm_90 only heads wider than 128 may be other kernels' by rule, as Gemma's, or
- * shapes beside the models'. */
+/* Whether all is as it should be: on others than sm_90 only heads wider than 128 may be other kernels' by rule, as
+ * Gemma's, or shapes beside the models'. */
 static bool plan_check(struct ah_cuda *gpu, const struct shape *shape, bool backward, bool of_model)
 {
     char reason[AH_CUDA_SDPA_REASON] = "";
@@ -254,7 +279,7 @@ static bool plan_check(struct ah_cuda *gpu, const struct shape *shape, bool back
            job->heads / job->group, job->head_size, (long long)job->window);
     if (unfit) {
         printf("own kernels: %s\n", unfit);
-        return (!of_model || job->head_size > 128) && gpu->properties.major < 9;
+        return (!of_model || job->head_size > 128) && gpu->properties.major != 9;
     }
     int status = ah__cuda_sdpa_new(&sdpa, gpu, job, backward, reason);
     if (status != AH_OK || !sdpa)

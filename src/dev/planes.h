@@ -12,11 +12,11 @@
 #define AH_PLANES_INLINE static inline
 #endif
 
-/* The bits of a float that are split: a NaN becomes one that is nothing but its upper half, so that it is not rounded
- * to something else. All others are themselves. */
+/* The bits of a float that are split: every NaN becomes the same one, which is nothing but its upper half, so that it is
+ * not rounded to something else. All others are themselves. */
 AH_PLANES_INLINE uint32_t ah__plane_bits(uint32_t bits)
 {
-    return (bits & 0x7fffffffU) > 0x7f800000U ? (bits | 0x400000U) & 0xffff0000U : bits;
+    return (bits & 0x7fffffffU) > 0x7f800000U ? 0x7fc00000U : bits;
 }
 
 /* Of ah__plane_bits: the BF16 number. What is below it is the low half of the bits as they are. */

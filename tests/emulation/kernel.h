@@ -203,33 +203,41 @@ EMULATION_ATOMICS(unsigned long long)
 
 /* ---- arithmetic: each rounded once, as named */
 
+/* A GPU's arithmetic has one NaN in fp32. */
+static inline float emulation_nan(float x)
+{
+    const unsigned nan = 0x7fffffffU;
+    if (x != x)
+        memcpy(&x, &nan, sizeof x);
+    return x;
+}
 static inline float __fadd_rn(float a, float b)
 {
-    return a + b;
+    return emulation_nan(a + b);
 }
 static inline float __fsub_rn(float a, float b)
 {
-    return a - b;
+    return emulation_nan(a - b);
 }
 static inline float __fmul_rn(float a, float b)
 {
-    return a * b;
+    return emulation_nan(a * b);
 }
 static inline float __fdiv_rn(float a, float b)
 {
-    return a / b;
+    return emulation_nan(a / b);
 }
 static inline float __frcp_rn(float a)
 {
-    return 1 / a;
+    return emulation_nan(1 / a);
 }
 static inline float __fsqrt_rn(float a)
 {
-    return sqrtf(a);
+    return emulation_nan(sqrtf(a));
 }
 static inline float __fmaf_rn(float a, float b, float c)
 {
-    return fmaf(a, b, c);
+    return emulation_nan(fmaf(a, b, c));
 }
 static inline double __dadd_rn(double a, double b)
 {

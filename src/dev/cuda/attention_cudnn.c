@@ -98,6 +98,11 @@ static void piece_choose(struct ah_cuda_sdpa *sdpa, const struct ah_cuda *cuda, 
         sdpa->heads = job->group * divisor_up_to(job->heads / job->group, heads / job->group);
 }
 
+static int64_t aligned(int64_t bytes)
+{
+    return (bytes + AH_CUDA_ALIGN - 1) / AH_CUDA_ALIGN * AH_CUDA_ALIGN;
+}
+
 static void sdpa_init(struct ah_cuda_sdpa *sdpa, struct ah_cuda *cuda, const struct ah_cuda_attention *job,
                       bool backward)
 {
@@ -107,9 +112,9 @@ static void sdpa_init(struct ah_cuda_sdpa *sdpa, struct ah_cuda *cuda, const str
     sdpa->window = (float)job->window;
     sdpa->nothing = -INFINITY;
     sdpa->one = 1.0F;
-    sdpa->dot_bytes = backward ? (dots + AH_CUDA_ALIGN - 1) / AH_CUDA_ALIGN * AH_CUDA_ALIGN : 0;
+    sdpa->dot_bytes = backward ? aligned(dots) : 0;
     piece_choose(sdpa, cuda, job, backward);
-    sdpa->mask_bytes = sdpa->batch * mask_bytes(job);
+    sdpa->mask_bytes = aligned(sdpa->batch * mask_bytes(job));
 }
 
 int ah__cuda_sdpa_new(struct ah_cuda_sdpa **out, struct ah_cuda *cuda, const struct ah_cuda_attention *job,

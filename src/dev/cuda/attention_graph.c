@@ -102,19 +102,11 @@ static struct ah_cudnn_extent transposed(struct ah_cudnn_extent e)
                                     {e.stride[0], e.stride[1], e.stride[3], e.stride[2]}};
 }
 
-/* [batch, heads, rows, cols], dense. */
+/* [batch, heads, rows, cols], dense. Of the job's [B,heads,rows], too: a piece has all heads or one sequence. */
 static struct ah_cudnn_extent dense(const struct build *g, int64_t rows, int64_t cols)
 {
     int64_t heads = g->sdpa->heads;
     return (struct ah_cudnn_extent){{g->sdpa->batch, heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}};
-}
-
-/* [batch, heads, T, 1] of the job's [B,heads,T]. */
-static struct ah_cudnn_extent column_of(const struct build *g)
-{
-    struct ah_cudnn_extent e = dense(g, g->job->seq, 1);
-    e.stride[0] = g->job->heads * g->job->seq;
-    return e;
 }
 
 /* Row or column of each score. */
@@ -176,7 +168,7 @@ static cudnnBackendDescriptor_t within_documents(struct build *g, const struct a
 void ah__cuda_sdpa_forward(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_attention *job)
 {
     struct build build = {.graph = &sdpa->graph, .sdpa = sdpa, .job = job}, *g = &build;
-    struct ah_cudnn_extent q = queries_of(g), y = results_of(g), v = keys_of(g), k = transposed(v), lse = column_of(g);
+    struct ah_cudnn_extent q = queries_of(g), y = results_of(g), v = keys_of(g), k = transposed(v);
     struct ah_cudnn_extent square = dense(g, job->seq, job->seq), column = dense(g, job->seq, 1);
     cudnnBackendDescriptor_t product = named(g, CUDNN_DATA_FLOAT, &square), scale = number(g, AH_SDPA_SCALE);
     ah__cudnn_matmul(g->graph, product, addressed(g, AH_SDPA_Q, CUDNN_DATA_BFLOAT16, &q),
@@ -189,7 +181,7 @@ void ah__cuda_sdpa_forward(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_atten
     cudnnBackendDescriptor_t power = computed(g, CUDNN_POINTWISE_EXP, &square, below, NULL);
     ah__cudnn_reduce(g->graph, CUDNN_REDUCE_TENSOR_ADD, sum, power);
     cudnnBackendDescriptor_t logarithm = computed(g, CUDNN_POINTWISE_LOG, &column, sum, NULL);
-    compute(g, CUDNN_POINTWISE_ADD, addressed(g, AH_SDPA_LSE, CUDNN_DATA_FLOAT, &lse), most, logarithm);
+    compute(g, CUDNN_POINTWISE_ADD, addressed(g, AH_SDPA_LSE, CUDNN_DATA_FLOAT, &column), most, logarithm);
     cudnnBackendDescriptor_t prob = named(g, CUDNN_DATA_BFLOAT16, &square);
     compute(g, CUDNN_POINTWISE_DIV, prob, power, sum);
     ah__cudnn_matmul(g->graph, addressed(g, AH_SDPA_Y, CUDNN_DATA_BFLOAT16, &y), prob,
@@ -216,12 +208,12 @@ static void shared_gradient(struct build *g, enum ah_sdpa_role role, cudnnBacken
 static cudnnBackendDescriptor_t dot_build(struct build *g, cudnnBackendDescriptor_t dy, const struct ah_cudnn_extent *y)
 {
     const struct ah_cuda_attention *job = g->job;
-    struct ah_cudnn_extent column = dense(g, job->seq, 1), all = column_of(g);
+    struct ah_cudnn_extent column = dense(g, job->seq, 1);
     struct ah_cudnn_extent each = dense(g, job->seq, job->head_size);
     cudnnBackendDescriptor_t saved = addressed(g, AH_SDPA_Y, CUDNN_DATA_BFLOAT16, y);
     cudnnBackendDescriptor_t product = computed(g, CUDNN_POINTWISE_MUL, &each, dy, saved);
     cudnnBackendDescriptor_t sum = named(g, CUDNN_DATA_FLOAT, &column);
-    cudnnBackendDescriptor_t dot = addressed(g, AH_SDPA_DOT, CUDNN_DATA_FLOAT, &all);
+    cudnnBackendDescriptor_t dot = addressed(g, AH_SDPA_DOT, CUDNN_DATA_FLOAT, &column);
     ah__cudnn_reduce(g->graph, CUDNN_REDUCE_TENSOR_ADD, sum, product);
     compute(g, CUDNN_POINTWISE_MUL, dot, sum, number(g, AH_SDPA_ONE));
     return dot;
@@ -231,7 +223,7 @@ void ah__cuda_sdpa_backward(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_atte
 {
     struct build build = {.graph = &sdpa->graph, .sdpa = sdpa, .job = job}, *g = &build;
     struct ah_cudnn_extent q = queries_of(g), y = results_of(g), k = keys_of(g), across = transposed(k);
-    struct ah_cudnn_extent lse = column_of(g);
+    struct ah_cudnn_extent column = dense(g, job->seq, 1);
     struct ah_cudnn_extent square = dense(g, job->seq, job->seq), turned = transposed(square);
     cudnnBackendDescriptor_t dy = addressed(g, AH_SDPA_DY, CUDNN_DATA_BFLOAT16, &y), dot = dot_build(g, dy, &y);
     cudnnBackendDescriptor_t query = addressed(g, AH_SDPA_Q, CUDNN_DATA_BFLOAT16, &q);
@@ -240,7 +232,7 @@ void ah__cuda_sdpa_backward(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_atte
     ah__cudnn_matmul(g->graph, product, query, key);
     cudnnBackendDescriptor_t score = computed(g, CUDNN_POINTWISE_MUL, &square, product, scale);
     score = within_documents(g, &square, score);
-    score = computed(g, CUDNN_POINTWISE_SUB, &square, score, addressed(g, AH_SDPA_LSE, CUDNN_DATA_FLOAT, &lse));
+    score = computed(g, CUDNN_POINTWISE_SUB, &square, score, addressed(g, AH_SDPA_LSE, CUDNN_DATA_FLOAT, &column));
     cudnnBackendDescriptor_t prob = computed(g, CUDNN_POINTWISE_EXP, &square, masked(g, &square, score), NULL);
     shared_gradient(g, AH_SDPA_DV, reshaped(g, &turned, prob), dy);
     cudnnBackendDescriptor_t dprob = named(g, CUDNN_DATA_FLOAT, &square);

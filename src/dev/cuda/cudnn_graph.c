@@ -40,7 +40,7 @@
 
 #include "dev/cuda/state.h"
 
-enum { ALIGN = 16, MAX_CONFIGURATIONS = 8 };
+enum { ALIGN = 16, ALIGN_FLOAT = 4, MAX_CONFIGURATIONS = 8 };
 
 static bool note(struct ah_cudnn_graph *g, const char *call, cudnnStatus_t status)
 {
@@ -104,7 +104,7 @@ cudnnBackendDescriptor_t ah__cudnn_tensor(struct ah_cudnn_graph *g, cudnnDataTyp
     set(g, t, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, extent->size);
     set(g, t, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, extent->stride);
     set_int(g, t, CUDNN_ATTR_TENSOR_UNIQUE_ID, ++g->tensors);
-    set_int(g, t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, ALIGN);
+    set_int(g, t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, type == CUDNN_DATA_FLOAT ? ALIGN_FLOAT : ALIGN);
     if (flag != CUDNN_ATTR_TENSOR_UNIQUE_ID)
         set(g, t, flag, CUDNN_TYPE_BOOLEAN, 1, &yes);
     return finish(g, t);

@@ -143,7 +143,8 @@ static int choices_ask(cublasLtMatmulHeuristicResult_t *out, int most, int *coun
     AH_TRY(preference_fill(preference, cuda, &gemm->shape));
     cublasStatus_t status = cuda->library.cublasLtMatmulAlgoGetHeuristic(
         cuda->lt, gemm->operation, gemm->b, gemm->a, gemm->c, gemm->c, preference, most, out, &found);
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED)
+    bool fused = gemm->shape.epilogue == AH_CUDA_GELU_BWD; /* which may be refused as a wrong combination */
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && !(fused && status == CUBLAS_STATUS_INVALID_VALUE))
         AH_TRY(checked(cuda, &gemm->shape, "cublasLtMatmulAlgoGetHeuristic", status));
     for (int i = 0; i < found; i++)
         if (out[i].state == CUBLAS_STATUS_SUCCESS)

@@ -52,7 +52,7 @@ template <> __device__ inline float state_of<float>(float x, uint32_t)
 }
 template <> __device__ inline unsigned short state_of<unsigned short>(float x, uint32_t random16)
 {
-    return ah__bf16_drawn(__float_as_uint(x), random16);
+    return x == x ? ah__bf16_drawn(__float_as_uint(x), random16) : 0x7fc0; /* a GPU's NaN would round to 0 */
 }
 
 /* The dtypes of parameters and gradient, and of moments; whether parameters have a rest. */

@@ -62,8 +62,7 @@ AH_INLINE void planes_store(const struct ah_adam_piece *s, int64_t at, v16 x, in
 {
     i16 bits = i_bits(x), magnitude = i_and(bits, i_set(INT32_MAX));
     i16 nan = i_right_signed(i_sub(i_set(0x7f800000), magnitude), 31);
-    bits = i_or(bits, i_and(nan, i_set(0x400000)));
-    bits = i_and(bits, i_xor(i_and(nan, i_set(0xffff)), i_set(-1)));
+    bits = i_or(i_and(bits, i_xor(nan, i_set(-1))), i_and(nan, i_set(0x7fc00000)));
     words_store((uint16_t *)s->to_p + at, i_right(i_add(bits, i_set(0x8000)), 16), lanes);
     words_store(s->to_rest + at, bits, lanes);
 }

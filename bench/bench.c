@@ -76,6 +76,7 @@ static int option_take(const char *program, const struct bench_option *option, c
 void bench_options(int argc, char **argv, const char *about, const struct bench_option *options, size_t count)
 {
     const char *slash = strrchr(argv[0], '/'), *program = slash ? slash + 1 : argv[0];
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what is ended from outside leaves what it has found */
     for (int at = 1; at < argc;) {
         size_t i = 0;
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {

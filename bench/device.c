@@ -216,6 +216,8 @@ static void run(struct measured *m, int64_t matrix, int64_t flush_bytes, int64_t
     operators_print(m);
     tasks_print(m);
     double host_share = link_print(m, host_params);
+    d->dev->ops->info(d->dev, &d->info); /* once programs were prepared */
+    printf("attention: %s\n", m->d.info.attention[0] ? m->d.info.attention : "the device's own");
     printf("products up to %.0f%% of their limit, attention %.0f%%, the slowest of the others %s with %.0f%%, host "
            "Adam %.0f%%\n",
            100 * m->best_product, 100 * m->best_attention, m->worst, 100 * m->worst_share, host_share);

@@ -5,8 +5,9 @@
  *
  * Medians and the slowest tenth; the last line sums up, beside what hardware/h100-80g.json assumes. */
 #include "bench.h"
+#include "block.h"
 
-enum { QUEUED = 8, MOST_ROUNDS = 10000, LAUNCHES = 64, BYTES = 1 << 20, COUNT = 4096 };
+enum { QUEUED = 8, MOST_ROUNDS = 10000, LAUNCHES = 64, COPIED = 1 << 19, BYTES = 64 << 20, PLACE = 256 };
 
 struct latency {
     struct ah_dev *dev;
@@ -23,7 +24,7 @@ static double median_print(struct latency *l, const char *what)
     return median;
 }
 
-static struct ah_event submit(const struct latency *l, struct ah_work *work)
+static struct ah_event submit(const struct latency *l, const struct ah_work *work)
 {
     struct ah_event event;
     BENCH(l->dev->ops->submit(l->dev, work, &event));
@@ -51,16 +52,12 @@ static double round_trip(struct latency *l)
     return median_print(l, "empty work, from submission to the driver's hearing of its end");
 }
 
-/* Copies queued behind each other, by the device's clock. */
-static double gap(struct latency *l)
+/* Works queued behind each other, by the device's clock. */
+static double gap(struct latency *l, const struct ah_work *work, const char *what)
 {
-    struct ah_work work = {.lane = AH_LANE_H2D, .tasks = 1, .task = {{.type = AH_TASK_COPY}}};
-    work.task[0].as.copy.to = l->device;
-    work.task[0].as.copy.from = l->host;
-    work.task[0].as.copy.bytes = BYTES / 2;
     for (int i = 0; i < l->rounds; i++) {
         for (int j = 0; j < QUEUED; j++)
-            (void)submit(l, &work);
+            (void)submit(l, work);
         int64_t last_ns = await(l).end_ns, idle_ns = 0;
         for (int j = 1; j < QUEUED; j++) {
             struct ah_done done = await(l);
@@ -69,7 +66,16 @@ static double gap(struct latency *l)
         }
         l->ns[i] = (double)idle_ns / (QUEUED - 1);
     }
-    return median_print(l, "gap between two works of a lane");
+    return median_print(l, what);
+}
+
+static double gap_of_copies(struct latency *l)
+{
+    struct ah_work work = {.lane = AH_LANE_H2D, .tasks = 1, .task = {{.type = AH_TASK_COPY}}};
+    work.task[0].as.copy.to = l->device;
+    work.task[0].as.copy.from = l->host;
+    work.task[0].as.copy.bytes = COPIED;
+    return gap(l, &work, "gap between two copies of a lane");
 }
 
 /* An empty work that waits for an empty one of another lane. */
@@ -85,22 +91,35 @@ static double across(struct latency *l, enum ah_lane from, enum ah_lane to, cons
     return median_print(l, what);
 }
 
-/* A program of so many small kernels: what the driver does for each. */
-static double launch(struct latency *l)
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+/* A small block's call of an operator, as often as a program may hold it. */
+static struct ah_work program_of(const struct latency *l, const struct block *block, enum ah_op op, int times,
+                                 struct ah_prepared **prepared)
 {
     static struct ah_call calls[LAUNCHES];
-    struct ah_program program = {.count = LAUNCHES, .calls = calls};
-    struct ah_prepared *prepared;
-    const struct ah_meta meta = {AH_F32, ah_shape1(COUNT)};
-    for (int i = 0; i < LAUNCHES; i++) {
-        calls[i].op = AH_OP_COPY;
-        calls[i].in[0] = (struct ah_operand){AH_SPACE_WORK, i % 2 ? COUNT * 4 : 0, meta};
-        calls[i].out[0] = (struct ah_operand){AH_SPACE_WORK, i % 2 ? 0 : COUNT * 4, meta};
-    }
-    BENCH(l->dev->ops->prepare(l->dev, &program, &prepared));
+    struct ah_program program = {.count = times, .calls = calls};
     struct ah_work work = {.lane = AH_LANE_COMPUTE, .tasks = 1, .task = {{.type = AH_TASK_PROGRAM}}};
-    work.task[0].as.program.prepared = prepared;
+    int row = 0;
+    while (block_forward[row].op != op)
+        row++;
+    for (int i = 0; i < times; i++)
+        calls[i] = block_call(block, &block_forward[row]);
+    BENCH(l->dev->ops->prepare(l->dev, &program, prepared));
+    if (block->bytes + PLACE + (*prepared)->workspace_bytes > BYTES)
+        bench_check(ah__fail(AH_EINTERNAL, "a workspace of %lld bytes", (long long)(*prepared)->workspace_bytes),
+                    "latency");
+    work.task[0].as.program.prepared = *prepared;
     work.task[0].as.program.base[AH_SPACE_WORK] = l->device;
+    work.task[0].as.program.base[AH_SPACE_WORKSPACE] = l->device + (block->bytes + PLACE - 1) / PLACE * PLACE;
+    return work;
+}
+
+/* What the driver does for each of the operator's calls: launching a kernel, asking a library for one. */
+static double launch(struct latency *l, const struct block *block, enum ah_op op, const char *what)
+{
+    struct ah_prepared *prepared;
+    struct ah_work work = program_of(l, block, op, LAUNCHES, &prepared);
     for (int i = 0; i < l->rounds; i++) {
         double start = bench_seconds();
         (void)submit(l, &work);
@@ -108,12 +127,23 @@ static double launch(struct latency *l)
         (void)await(l);
     }
     l->dev->ops->prepared_free(l->dev, prepared);
-    return median_print(l, "the driver's time for a kernel");
+    return median_print(l, what);
+}
+
+static double gap_of_kernels(struct latency *l, const struct block *block)
+{
+    struct ah_prepared *prepared;
+    struct ah_work work = program_of(l, block, AH_OP_GELU, 1, &prepared);
+    double median = gap(l, &work, "gap between two kernels of the compute lane");
+    l->dev->ops->prepared_free(l->dev, prepared);
+    return median;
 }
 
 int main(int argc, char **argv)
 {
     static struct latency l = {.rounds = 1000};
+    struct block block = {
+        .batch = 1, .seq = 64, .channels = 128, .heads = 2, .vocabulary = 256, .loss_seq = 64, .dtype = AH_BF16};
     const char *name = "cpu";
     const struct bench_option options[] = {
         {"device", BENCH_TEXT, &name, "cpu, cuda ..."},
@@ -121,19 +151,24 @@ int main(int argc, char **argv)
     };
     BENCH_OPTIONS(argc, argv, "What a device takes besides arithmetic and bytes.", options);
     l.rounds = bench_least(l.rounds, MOST_ROUNDS);
+    block_place(&block);
     BENCH(ah_dev_open(&l.dev, name, NULL));
     BENCH(l.dev->ops->device_memory(l.dev, BYTES, &l.device));
     BENCH(l.dev->ops->host_memory(l.dev, BYTES, &l.host));
     (void)across(&l, AH_LANE_COMPUTE, AH_LANE_H2D, "(to warm up) compute to h2d");
-    double trip = round_trip(&l), between = gap(&l);
+    double trip = round_trip(&l), copies = gap_of_copies(&l), kernels = gap_of_kernels(&l, &block);
     double streams = across(&l, AH_LANE_COMPUTE, AH_LANE_H2D, "from compute to h2d");
     double down = across(&l, AH_LANE_D2H, AH_LANE_HOST, "from d2h to the host lane");
     double up = across(&l, AH_LANE_HOST, AH_LANE_H2D, "from the host lane to h2d");
-    double kernel = launch(&l);
+    double kernel = launch(&l, &block, AH_OP_GELU, "the driver's time for a kernel");
+    double product = launch(&l, &block, AH_OP_LINEAR, "the driver's time for a product");
+    double attention = launch(&l, &block, AH_OP_ATTENTION, "the driver's time for attention");
     printf(
-        "round trip %.1f us, gap %.1f us (assumed for an H100: 5), lane to lane %.1f us, to the host %.1f us, from it "
-        "%.1f us (assumed: notify 20), launch %.1f us of the driver\n",
-        1e-3 * trip, 1e-3 * between, 1e-3 * streams, 1e-3 * down, 1e-3 * up, 1e-3 * kernel);
+        "round trip %.1f us, gaps %.1f us (copies) and %.1f (kernels; assumed for an H100: 5), lane to lane %.1f us, "
+        "to the host %.1f us, from it %.1f us (assumed: notify 20), the driver's time for a kernel %.1f us, a product "
+        "%.1f, attention %.1f\n",
+        1e-3 * trip, 1e-3 * copies, 1e-3 * kernels, 1e-3 * streams, 1e-3 * down, 1e-3 * up, 1e-3 * kernel,
+        1e-3 * product, 1e-3 * attention);
     BENCH(l.dev->ops->memory_release(l.dev));
     ah_dev_close(l.dev);
     return 0;

@@ -40,6 +40,8 @@ double on_device_together(struct on_device *d, const struct ah_work *works, int 
  * on_device_matrix_bytes(); they are filled. */
 double on_device_matrix_rate(struct on_device *d, enum ah_dtype dtype, int64_t n);
 int64_t on_device_matrix_bytes(enum ah_dtype dtype, int64_t n);
+/* The same with operands as they were filled last, at once. */
+double on_device_matrix_again(struct on_device *d, enum ah_dtype dtype, int64_t n);
 /* The product as a program of one call, for on_device_workspace(). */
 struct ah_call on_device_matrix_call(enum ah_dtype dtype, int64_t n);
 /* Bytes read and written per second by a copy within the device's memory. */

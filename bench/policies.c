@@ -90,33 +90,37 @@ static void print_entry(const struct bench *bench, const struct entry *entry, do
            100 * entry->steps.busy[2], 100 * entry->steps.busy[3], verdict(entry, loss));
 }
 
-/* What the entries came to; the first that was trained is what others are compared with. */
-static void entries_print(struct tally *tally, const struct bench *bench, const struct entry *entries, int count)
+/* What an entry came to, beside the first that was trained. */
+static void entry_finish(struct tally *tally, const struct bench *bench, const struct entry *e,
+                         const struct entry *first)
 {
-    const struct entry *first = NULL;
-    for (int i = 0; i < count && !first; i++)
-        first = entries[i].trained ? &entries[i] : NULL;
-    for (int i = 0; i < count; i++) {
-        const struct entry *e = &entries[i];
-        print_entry(bench, e, first ? (double)first->steps.median_ns : 1, first ? first->steps.loss : 0);
-        if (!e->trained) {
-            tally->left += e->fits;
-            continue;
-        }
-        double tflops = 1e-3 * bench_flops(bench) / (double)e->steps.median_ns;
-        double error = (double)e->plan.step_ns / (double)e->steps.median_ns - 1;
-        tally->best_tflops = tflops > tally->best_tflops ? tflops : tally->best_tflops;
-        tally->error[tally->trained++ % (int)AH_LENGTH(tally->error)] = error < 0 ? -error : error;
-        tally->peaks_wrong += strcmp(verdict(e, e->steps.loss), "PEAK WRONG") == 0;
-        tally->different += first && e->steps.loss != first->steps.loss;
+    print_entry(bench, e, first ? (double)first->steps.median_ns : 1, first ? first->steps.loss : 0);
+    if (!e->trained) {
+        tally->left += e->fits;
+        return;
     }
-    fflush(stdout);
+    double tflops = 1e-3 * bench_flops(bench) / (double)e->steps.median_ns;
+    double error = (double)e->plan.step_ns / (double)e->steps.median_ns - 1;
+    tally->best_tflops = tflops > tally->best_tflops ? tflops : tally->best_tflops;
+    tally->error[tally->trained++ % (int)AH_LENGTH(tally->error)] = error < 0 ? -error : error;
+    tally->peaks_wrong += strcmp(verdict(e, e->steps.loss), "PEAK WRONG") == 0;
+    tally->different += first && e->steps.loss != first->steps.loss;
 }
 
+static void entry_train(struct entry *e, const struct settings *s, const struct bench *bench, int round)
+{
+    bench_run(&e->steps, bench, &e->plan, s->steps, true);
+    e->median_ns[round] = e->steps.median_ns;
+    e->trained = true;
+}
+
+/* Rows as they are done, in the last round: what is ended from outside leaves what it has found. The first policy is
+ * trained however late it is. */
 static void budget_table(struct tally *tally, const struct settings *s, const struct bench *bench, int64_t bytes)
 {
     static struct entry entries[MOST_POLICIES];
     struct ah_budget budget = {.device_bytes = bytes};
+    const struct entry *first = NULL;
     int count = 0;
     for (int i = 0; ah__policies[i] && count < MOST_POLICIES; i++) {
         struct entry *e = &entries[count];
@@ -126,20 +130,22 @@ static void budget_table(struct tally *tally, const struct settings *s, const st
         e->fits = ah_plan_search(&e->plan, bench->partition, bench->profile, &budget, e->policy->name, NULL) == AH_OK;
         count++;
     }
-    for (int r = 0; r < s->rounds; r++)
-        for (int i = 0; i < count; i++)
-            if (entries[i].fits && !(r == 0 && is_over(s, tally)) && (r == 0 || entries[i].trained)) {
-                bench_run(&entries[i].steps, bench, &entries[i].plan, s->steps, true);
-                entries[i].median_ns[r] = entries[i].steps.median_ns;
-                entries[i].trained = true;
-            }
-    for (int i = 0; i < count; i++)
-        entries[i].steps.median_ns = bench_median(entries[i].median_ns, (size_t)s->rounds);
     printf("\n%.2fG parameters, device memory %.1f MiB\n  %-14s %2s %2s %2s %3s %3s %9s %9s %7s %8s %9s %7s  busy "
            "%%: c h2d d2h host\n",
            bench_params(bench) * 1e-9, (double)bytes / (1 << 20), "policy", "c", "p", "o", "S", "T", "predicted",
            "measured", "error", "/first", "TFLOP/s", "bound");
-    entries_print(tally, bench, entries, count);
+    for (int r = 0; r < s->rounds; r++)
+        for (int i = 0; i < count; i++) {
+            struct entry *e = &entries[i];
+            if (e->fits && (r ? e->trained : !first || !is_over(s, tally))) {
+                entry_train(e, s, bench, r);
+                first = first ? first : e;
+            }
+            if (r < s->rounds - 1)
+                continue;
+            e->steps.median_ns = bench_median(e->median_ns, (size_t)s->rounds);
+            entry_finish(tally, bench, e, first);
+        }
 }
 
 static void bench_print(const struct bench *bench, const struct settings *s)

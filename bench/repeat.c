@@ -105,7 +105,7 @@ static void sustain(double rate[2], struct repeated *r, int64_t matrix, double s
     double start = bench_seconds(), now = start;
     rate[0] = rate[1] = on_device_matrix_rate(&r->d, r->block.dtype, matrix);
     for (; now - start < seconds; now = bench_seconds())
-        rate[1] = on_device_matrix_rate(&r->d, r->block.dtype, matrix);
+        rate[1] = on_device_matrix_again(&r->d, r->block.dtype, matrix);
 }
 
 int main(int argc, char **argv)

@@ -3,9 +3,9 @@
  *
  *     algorithms [--tokens N] [--channels N] [--vocabulary N] [--dtype bf16|fp32] [--rounds N]
  *
- * Times are the GPU's, medians; choices take turns within each round; what the first choice is stands behind them. The
- * last line sums up. Nothing that is measured
- * here changes what is chosen: the same command gives the same bits tomorrow. */
+ * Times are the GPU's, medians; choices take turns within each round; what the first choice is stands behind them. A dx
+ * with gelu's backward in its epilogue is beside the same without. The last line sums up. Nothing that is measured here
+ * changes what is chosen: the same command gives the same bits tomorrow. */
 #include "bench.h"
 #include "dev/cuda/gemm.h"
 
@@ -19,13 +19,13 @@ enum {
     MOST_CHOICES = 16,
     MOST_ROUNDS = 64,
     WORKSPACE_BYTES = 32 << 20,
-    SHAPES = 15,
+    SHAPES = 16,
     STAGED_BYTES = 1 << 22,
     HEAD_ROWS = 2048
 };
 
 struct product {
-    const char *name;
+    const char *name, *what; /* of which layer, and which of its products */
     struct ah_cuda_gemm_shape shape;
 };
 
@@ -78,9 +78,9 @@ static int linear_add(struct product *out, const char *name, enum ah_dtype dtype
                                           .ldb = to,
                                           .ldc = to,
                                           .align_bytes = 16};
-    out[0] = (struct product){name, forward};
-    out[1] = (struct product){name, dx};
-    out[2] = (struct product){name, dw};
+    out[0] = (struct product){name, "y", forward};
+    out[1] = (struct product){name, "dx", dx};
+    out[2] = (struct product){name, "dw", dw};
     return 3;
 }
 
@@ -117,9 +117,9 @@ static int head_add(struct product *out, enum ah_dtype dtype, int64_t rows, int6
                                           .ldb = channels,
                                           .ldc = channels,
                                           .align_bytes = 16};
-    out[0] = (struct product){"head", logits};
-    out[1] = (struct product){"head", dx};
-    out[2] = (struct product){"head", dw};
+    out[0] = (struct product){"head", "y", logits};
+    out[1] = (struct product){"head", "dx", dx};
+    out[2] = (struct product){"head", "dw", dw};
     return 3;
 }
 
@@ -129,6 +129,9 @@ static int products_of(struct product *out, enum ah_dtype dtype, int64_t tokens,
     count += linear_add(out + count, "proj", dtype, tokens, channels, channels);
     count += linear_add(out + count, "fc", dtype, tokens, channels, 4 * channels);
     count += linear_add(out + count, "out", dtype, tokens, 4 * channels, channels);
+    out[count] = out[count - 2];
+    out[count].what = "dx, gelu";
+    out[count++].shape.epilogue = AH_CUDA_GELU_BWD;
     return count + head_add(out + count, dtype, tokens < HEAD_ROWS ? tokens : HEAD_ROWS, channels, vocabulary);
 }
 
@@ -168,7 +171,8 @@ static void memory_open(struct state *s, const struct product *products, int cou
         a = a_bytes > a ? a_bytes : a;
         b = b_bytes > b ? b_bytes : b;
         c = c_bytes > c ? c_bytes : c;
-        extra = p->n * bytes > extra ? p->n * bytes : extra;
+        int64_t extra_bytes = p->epilogue == AH_CUDA_GELU_BWD ? c_bytes : p->n * bytes;
+        extra = extra_bytes > extra ? extra_bytes : extra;
     }
     s->a = memory_new(s, a);
     s->b = memory_new(s, b);
@@ -256,15 +260,18 @@ static double product_print(struct state *s, const struct product *product)
     struct ah_cuda_gemm gemm;
     double median[MOST_CHOICES], flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     int count, best = 0;
-    BENCH(ah__cuda_gemm_init(&gemm, &s->cuda, p));
+    bool found;
+    BENCH(ah__cuda_gemm_try(&gemm, &found, &s->cuda, p));
+    if (!found) {
+        printf("%-4s %-8s %7lld %7lld %7lld  not offered\n", product->name, product->what, (long long)p->m,
+               (long long)p->n, (long long)p->k);
+        return 1;
+    }
     BENCH(ah__cuda_gemm_choices(choices, MOST_CHOICES, &count, &gemm, &s->cuda));
     choices_measure(median, s, &gemm, choices, count);
     for (int i = 1; i < count; i++)
         best = median[i] < median[best] ? i : best;
-    printf("%-7s %-3s %7lld %7lld %7lld %10.2f %10.2f %7.1f%% %5d of %2d", product->name,
-           p->trans_a                                             ? "dw"
-           : p->epilogue == AH_CUDA_BIAS || *product->name == 'l' ? "y"
-                                                                  : "dx",
+    printf("%-4s %-8s %7lld %7lld %7lld %10.2f %10.2f %7.1f%% %5d of %2d", product->name, product->what,
            (long long)p->m, (long long)p->n, (long long)p->k, flops / median[0] * 1e-12, flops / median[best] * 1e-12,
            100 * median[best] / median[0], best + 1, count);
     choice_print(s, &choices[0]);
@@ -292,7 +299,7 @@ int main(int argc, char **argv)
     int count = products_of(products, bench_dtype(dtype), tokens, channels, vocabulary);
     state_open(&s);
     memory_open(&s, products, count);
-    printf("%s, %s; TFLOP/s of the first choice and of the fastest\n%-11s %7s %7s %7s %10s %10s %8s %s\n",
+    printf("%s, %s; TFLOP/s of the first choice and of the fastest\n%-13s %7s %7s %7s %10s %10s %8s %s\n",
            s.cuda.properties.name, dtype, "product", "m", "n", "k", "first", "fastest", "share", "fastest is");
     for (int i = 0; i < count; i++) {
         shares[i] = product_print(&s, &products[i]);

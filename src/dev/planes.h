@@ -12,8 +12,8 @@
 #define AH_PLANES_INLINE static inline
 #endif
 
-/* The bits of a float that are split: every NaN becomes the same one, which is nothing but its upper half, so that it is
- * not rounded to something else. All others are themselves. */
+/* The bits of a float that are split: every NaN becomes the same one, which is nothing but its upper half, so that it
+ * is not rounded to something else. All others are themselves. */
 AH_PLANES_INLINE uint32_t ah__plane_bits(uint32_t bits)
 {
     return (bits & 0x7fffffffU) > 0x7f800000U ? 0x7fc00000U : bits;

@@ -11,7 +11,7 @@
 
 #include "test_paths.h"
 
-enum { DEVICE_CASE_BYTES = 48 << 20, DEVICE_CASE_ALIGN = 256, DEVICE_CASE_GUARD = 256 };
+enum { DEVICE_CASE_BYTES = 96 << 20, DEVICE_CASE_ALIGN = 256, DEVICE_CASE_GUARD = 256 };
 
 /* A device with a region of DEVICE_CASE_BYTES and as much host memory beside it. */
 struct test_device {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dev/host/cgroup.h"
+#include "dev/host/job.h"
 #include "dev/host/machine.h"
 
 /* Large pages keep the address translation of a big region cheap. */
@@ -35,15 +36,45 @@ int64_t ah__pages_available(void)
     return granted < machine ? granted : machine;
 }
 
-/* Faults every page in now, so that no step pays for it. */
+/* A part of a region, and the thread that touches it. */
+struct touched {
+    struct ah_job job;
+    char *base;
+    size_t bytes, page;
+};
+
+static int touch(void *context)
+{
+    struct touched *part = context;
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(part->base, part->bytes, MADV_POPULATE_WRITE) == 0)
+        return AH_OK;
+#endif
+    for (size_t at = 0; at < part->bytes; at += part->page)
+        *(volatile char *)(part->base + at) = 0;
+    return AH_OK;
+}
+
+/* Faults every page in now, so that no step pays for it; by several threads, as one alone zeroes a few GB/s at most. */
 static void prefault(char *base, size_t bytes, size_t page)
 {
-#ifdef MADV_POPULATE_WRITE
-    if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0)
-        return;
-#endif
-    for (size_t at = 0; at < bytes; at += page)
-        *(volatile char *)(base + at) = 0;
+    enum { MOST = 16 };
+    static const size_t least = (size_t)256 << 20; /* that a thread is worth */
+    struct touched part[MOST] = {{.base = NULL}};
+    size_t cores = (size_t)ah__host_cores(NULL), count = bytes / least + 1;
+    count = count < cores ? count : cores;
+    count = count < MOST ? count : MOST;
+    size_t each = (bytes / count + huge_bytes - 1) / huge_bytes * huge_bytes;
+    for (size_t i = 0; i < count; i++) {
+        size_t from = i * each < bytes ? i * each : bytes, left = bytes - from;
+        part[i].base = base + from;
+        part[i].bytes = i + 1 < count && left > each ? each : left;
+        part[i].page = page;
+        if (i + 1 == count || !ah__job_start(&part[i].job, touch, &part[i]))
+            (void)touch(&part[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        (void)ah__job_wait(&part[i].job);
 }
 
 static int pages_refuse(int64_t bytes, int64_t available, const char *what)

@@ -49,8 +49,8 @@ static long launches(void)
     return counts.launches;
 }
 
-/* On the CPU the product is rounded before gelu's slope multiplies it; and the slope of a fused product comes from a tanh
- * of 11 bits. Kernels that the device launched besides the product. */
+/* On the CPU the product is rounded before gelu's slope multiplies it; and the slope of a fused product comes from a
+ * tanh of 11 bits. Kernels that the device launched besides the product. */
 static long pair_check(struct device_pair *devices, enum ah_dtype dtype, int in)
 {
     static struct pair want, got;

@@ -17,6 +17,8 @@ static const struct op_case head_cases[] = {
     {"one chunk", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 30, 70), S2(501, 70), S2(3, 30)}, {0}, 501},
     {"chunks and a rest", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(5, 31, 9), S2(30011, 9), S2(5, 31)}, {0}, 30011},
     {"own chunks and a rest", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 1490, 8), S2(1001, 8), S2(3, 1490)}, {0}, 1001},
+    /* more than a chunk of 132 multiprocessors */
+    {"a large GPU's chunks", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 34001, 8), S2(65, 8), S2(1, 34001)}, {0}, 65},
     {"a scale", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(2, 64, 8), S2(501, 8), S2(2, 64), S1(1)}, {0}, 501},
     {"few tokens", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 5, 16), S2(509, 16), S2(1, 5)}, {0}, 509},
     {"one token", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 1, 8), S2(7, 8), S2(1, 1)}, {0}, 7},
@@ -30,8 +32,8 @@ static struct bound bound_of(enum ah_op op)
     return (struct bound){.of_largest = 3e-6, .out_of = 30};
 }
 
-/* In fp32, sums over all classes that are made one term after the other drift by the root of their number in roundings,
- * or by four times that where there are thousands of such sums. In bf16, logits are rounded on the way, and so are
+/* In fp32, sums over all classes, or over all tokens, that are made one term after the other drift by the root of their
+ * number in roundings, or by four times that where there are thousands of such sums. In bf16, logits are rounded on the way, and so are
  * their gradients: the largest, z, by 2^-9 |z|, on either side, which moves every probability of its row by up to twice
  * that part of it. */
 static struct bound head_bound(const struct op_case *c, enum ah_dtype dtype)
@@ -41,7 +43,8 @@ static struct bound head_bound(const struct op_case *c, enum ah_dtype dtype)
     operator_init(&data, c, dtype, NULL);
     const struct ah_operand *x = &data.call.in[0], *weight = &data.call.in[1];
     int64_t channels = weight->meta.shape.dim[1], classes = weight->meta.shape.dim[0];
-    for (int64_t row = 0; dtype == AH_BF16 && row < ah__shape_rows(&x->meta.shape); row++)
+    int64_t tokens = ah__shape_rows(&x->meta.shape), terms = tokens > classes ? tokens : classes;
+    for (int64_t row = 0; dtype == AH_BF16 && row < tokens; row++)
         for (int64_t v = 0; v < classes; v++) {
             double logit = 0;
             for (int64_t i = 0; i < channels; i++)
@@ -52,7 +55,7 @@ static struct bound head_bound(const struct op_case *c, enum ah_dtype dtype)
     op_data_fini(&data);
     if (dtype == AH_BF16)
         return (struct bound){.of_value = 0x1p-7, .of_largest = 0x1p-8 * (largest + 1)};
-    return (struct bound){.of_largest = 3e-6 + 0x1p-22 * sqrt((double)classes)};
+    return (struct bound){.of_largest = 3e-6 + 0x1p-22 * sqrt((double)terms)};
 }
 
 static void head_check(struct device_pair *p, const struct op_case *c)

@@ -173,13 +173,14 @@ static void throttled(struct tally *tally, const struct settings *s)
     bench_close(&bench);
 }
 
-/* Models that are given, in budgets that are given. */
+/* Models that are given, in budgets that are given; clipped, as trainings are unless told otherwise. */
 static void given(struct tally *tally, const struct settings *s)
 {
     char name[32];
     const char *models = s->models;
     while (bench_word(name, sizeof name, &models)) {
-        struct bench bench = {.device = s->device, .dtype = bench_dtype(s->dtype), .batch = s->batch, .seq = s->seq};
+        struct bench bench = {
+            .device = s->device, .dtype = bench_dtype(s->dtype), .batch = s->batch, .seq = s->seq, .clip = 1};
         const char *budgets = s->budgets;
         bench_model(&bench, name);
         if (is_over(s, tally)) {

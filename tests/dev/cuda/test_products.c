@@ -34,8 +34,8 @@ static struct bound bound_of(enum ah_op op)
 
 /* In fp32, sums over all classes, or over all tokens, that are made one term after the other drift by the root of their
  * number in roundings, or by four times that where there are thousands of such sums. In bf16, logits are rounded on the
- * way, and so are their gradients: the largest, z, by 2^-9 |z|, on either side, which moves every probability of its row
- * by up to twice that part of it. */
+ * way, and so are their gradients: the largest, z, by 2^-9 |z|, on either side, which moves every probability of its
+ * row by up to twice that part of it. */
 static struct bound head_bound(const struct op_case *c, enum ah_dtype dtype)
 {
     struct op_data data;

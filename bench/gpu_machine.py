@@ -1,4 +1,5 @@
-"""What bench/gpu_check asks of a machine before anything is built there; needs nothing but Python."""
+"""What bench/gpu_check asks of a machine before anything is built there; needs nothing but Python. As a program it says
+it in four lines: libraries, host memory, and the rates of populating and registering it."""
 import ctypes
 import glob
 import mmap
@@ -11,7 +12,7 @@ import sysconfig
 import time
 
 TOUCHED = 32 << 30 # bytes of host memory that the first stage populates at most
-POPULATE_WRITE = 23 # MADV_POPULATE_WRITE
+HUGEPAGE, POPULATE_WRITE = 14, 23 # MADV_HUGEPAGE, MADV_POPULATE_WRITE
 
 
 def libraries_find():
@@ -25,7 +26,8 @@ def libraries_find():
     roots = ["/usr/local/cuda"] + [found for place in dict.fromkeys(places) for found in glob.glob(place + "/nvidia/*")]
     found = {}
     for key, pattern in (("cublaslt", "lib*/libcublasLt.so.*"), ("cudnn", "lib*/libcudnn.so.*"),
-                         ("nccl", "lib*/libnccl.so.*"), ("nccl_include", "include/nccl.h"),
+                         ("nccl", "lib*/libnccl.so.*"), ("cudart", "lib*/libcudart.so.1*"),
+                         ("nccl_include", "include/nccl.h"),
                          ("cudnn_include", "include/cudnn.h"), ("cublaslt_include", "include/cublasLt.h")):
         for root in roots:
             matches = glob.glob(os.path.join(root, pattern))
@@ -59,13 +61,17 @@ def library_versions(libraries):
     return ", ".join(found)
 
 
-def memory_touch(seconds):
-    """GB/s of populating host memory, a GiB at a time; bytes; and what registering the last of it says."""
+def memory_touch(seconds, cudart):
+    """GB/s of populating host memory with one thread, a GiB at a time; bytes; what registering the last of it says."""
     step, start, mapped = 1 << 30, time.monotonic(), []
     most = min(TOUCHED, memory_available() // 2)
     step = min(step, max(most, 1 << 24))
     while len(mapped) * step < most and time.monotonic() - start < seconds:
         memory = mmap.mmap(-1, step)
+        try:
+            memory.madvise(HUGEPAGE) # as AutoHete does
+        except OSError:
+            pass
         try:
             memory.madvise(POPULATE_WRITE)
         except OSError: # an older kernel
@@ -73,14 +79,14 @@ def memory_touch(seconds):
                 memory[at] = 1
         mapped.append(memory)
     took = time.monotonic() - start
-    pinned = memory_register(mapped[-1], step)
+    pinned = memory_register(mapped[-1], step, cudart)
     for memory in mapped:
         memory.close()
     return len(mapped) * step / took / 1e9, len(mapped) * step, pinned
 
 
-def memory_register(memory, count):
-    for path in [*glob.glob("/usr/local/cuda/lib64/libcudart.so.*"), "libcudart.so.13"]:
+def memory_register(memory, count, cudart):
+    for path in [*sorted(glob.glob(os.path.join(cudart, "libcudart.so.1*"))), "libcudart.so.13"]:
         try:
             runtime = ctypes.CDLL(path)
             break
@@ -98,3 +104,17 @@ def memory_register(memory, count):
         runtime.cudaHostUnregister(address)
     del view, address
     return f"registering {count / took / 1e9:.1f} GB/s" if error == 0 else f"registering: CUDA error {error}"
+
+
+def main():
+    libraries = libraries_find()
+    print(library_versions(libraries), flush=True)
+    before = memory_available()
+    rate, touched, pinned = memory_touch(25, libraries.get("cudart", "/nowhere"))
+    print(f"host memory available {before / 2**30:.1f} GiB, after touching {touched / 2**30:.1f} GiB and giving it "
+          f"back {memory_available() / 2**30:.1f} GiB")
+    print(f"populating {rate:.1f} GB/s with one thread\n{pinned}")
+
+
+if __name__ == "__main__":
+    main()

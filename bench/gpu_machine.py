@@ -27,12 +27,12 @@ def libraries_find():
     found = {}
     for key, pattern in (("cublaslt", "lib*/libcublasLt.so.*"), ("cudnn", "lib*/libcudnn.so.*"),
                          ("nccl", "lib*/libnccl.so.*"), ("cudart", "lib*/libcudart.so.1*"),
-                         ("nccl_include", "include/nccl.h"),
+                         ("nccl_include", "include/nccl.h"), ("nvtx_include", "include/nvtx3/nvToolsExt.h"),
                          ("cudnn_include", "include/cudnn.h"), ("cublaslt_include", "include/cublasLt.h")):
         for root in roots:
             matches = glob.glob(os.path.join(root, pattern))
             if matches:
-                found.setdefault(key, os.path.dirname(matches[0]))
+                found.setdefault(key, os.path.dirname(matches[0]).removesuffix("/nvtx3"))
     return found
 
 

@@ -1,5 +1,5 @@
-"""What bench/gpu_check asks of a machine before anything is built there; needs nothing but Python. As a program it says
-it in four lines: libraries, host memory, and the rates of populating and registering it."""
+"""What bench/gpu_check asks of a machine and of processes on it; needs nothing but Python. As a program it says in four
+lines which libraries there are, how much host memory, and the rates of populating and registering it."""
 import ctypes
 import glob
 import mmap
@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sysconfig
 import time
@@ -104,6 +105,47 @@ def memory_register(memory, count, cudart):
         runtime.cudaHostUnregister(address)
     del view, address
     return f"registering {count / took / 1e9:.1f} GB/s" if error == 0 else f"registering: CUDA error {error}"
+
+
+def gpu_ask(what):
+    """What nvidia-smi says of the first GPU, without the unit; "" when it does not."""
+    try:
+        asked = subprocess.run(["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits"],
+                               capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return asked.stdout.split("\n")[0].strip() if asked.returncode == 0 else ""
+
+
+def process_end(process):
+    """A process and what it started, whatever state they are in."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def stacks_of(process):
+    """Where the threads of a process are that is about to be ended."""
+    for debugger in ("gdb", "cuda-gdb", "/usr/local/cuda/bin/cuda-gdb"):
+        if not shutil.which(debugger):
+            continue
+        try:
+            asked = subprocess.run([debugger, "-p", str(process), "-batch", "-ex", "thread apply all bt 20"],
+                                   capture_output=True, text=True, timeout=30)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if "#0" in asked.stdout:
+            return asked.stdout
+    lines = []
+    for task in glob.glob(f"/proc/{process}/task/*"):
+        for name in ("comm", "wchan", "syscall"):
+            try:
+                lines.append(f"{task}/{name}: {pathlib.Path(task, name).read_text().strip()}")
+            except OSError:
+                pass
+    return "\n".join(lines) + "\n"
 
 
 def main():

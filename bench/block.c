@@ -44,6 +44,11 @@ const struct block_row block_other[BLOCK_OTHER] = {
     {AH_OP_CROSS_ENTROPY, {LOGITS, TARGETS}, {LOSS, LOGITS}, 0},
 };
 
+const struct block_row block_documents[BLOCK_DOCUMENTS] = {
+    {AH_OP_ATTENTION, {QKV, POSITIONS}, {ATT, LSE}, 0},
+    {AH_OP_ATTENTION_BWD, {D_ATT, QKV, ATT, LSE, POSITIONS}, {D_QKV}, 0},
+};
+
 static void place(struct block *b, enum block_tensor tensor, enum ah_dtype dtype, struct ah_shape shape)
 {
     b->meta[tensor] = (struct ah_meta){dtype, shape};
@@ -96,6 +101,7 @@ void block_place(struct block *b)
     parameters_place(b);
     place(b, LOGITS, b->dtype, (struct ah_shape){3, {b->batch, b->loss_seq, b->vocabulary, 0}});
     place(b, TARGETS, AH_I32, ah_shape2(b->batch, b->seq));
+    place(b, POSITIONS, AH_I32, ah_shape2(b->batch, b->seq));
     place(b, LOSS, AH_F32, ah_shape1(1));
     place(b, TABLE, b->dtype, ah_shape2(b->vocabulary, b->channels));
     place(b, G_TABLE, AH_F32, ah_shape2(b->vocabulary, b->channels));
@@ -116,12 +122,12 @@ static void numbers_fill(char *at, int64_t count, enum ah_dtype dtype, uint64_t 
 
 void block_fill(const struct block *b, char *memory)
 {
-    for (int i = NONE + 1; i < BLOCK_TENSORS; i++) {
-        int64_t count = ah__shape_count(&b->meta[i].shape);
-        if (i != TARGETS)
-            numbers_fill(memory + b->offset[i], count, b->meta[i].dtype, (uint64_t)i);
-        for (int64_t j = 0; i == TARGETS && j < count; j++)
-            ((int32_t *)(void *)(memory + b->offset[i]))[j] = (int32_t)(j * 7919 % b->vocabulary);
+    for (int i = NONE + 1; i < BLOCK_TENSORS; i++)
+        if (b->meta[i].dtype != AH_I32)
+            numbers_fill(memory + b->offset[i], ah__shape_count(&b->meta[i].shape), b->meta[i].dtype, (uint64_t)i);
+    for (int64_t i = 0; i < b->batch * b->seq; i++) {
+        ((int32_t *)(void *)(memory + b->offset[TARGETS]))[i] = (int32_t)(i * 7919 % b->vocabulary);
+        ((int32_t *)(void *)(memory + b->offset[POSITIONS]))[i] = (int32_t)(i % b->seq % BLOCK_DOCUMENT_TOKENS);
     }
 }
 

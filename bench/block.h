@@ -49,6 +49,7 @@ enum block_tensor {
     G_BOUT,
     LOGITS,
     TARGETS,
+    POSITIONS,
     LOSS,
     TABLE,
     G_TABLE,
@@ -61,8 +62,10 @@ struct block_row {
     unsigned acc;
 };
 
-enum { BLOCK_FORWARD = 10, BLOCK_BACKWARD = 16, BLOCK_OTHER = 3 };
+enum { BLOCK_FORWARD = 10, BLOCK_BACKWARD = 16, BLOCK_OTHER = 3, BLOCK_DOCUMENTS = 2, BLOCK_DOCUMENT_TOKENS = 256 };
 extern const struct block_row block_forward[BLOCK_FORWARD], block_backward[BLOCK_BACKWARD], block_other[BLOCK_OTHER];
+/* Attention in sequences of documents of BLOCK_DOCUMENT_TOKENS each, forward and backward. */
+extern const struct block_row block_documents[BLOCK_DOCUMENTS];
 
 /* Sizes, and where each tensor lies. The loss has `loss_seq` tokens of each sequence. */
 struct block {

@@ -77,6 +77,11 @@ static void operators_print(struct measured *m)
         row_print(m, &block_backward[i]);
     for (int i = 0; i < BLOCK_OTHER; i++)
         row_print(m, &block_other[i]);
+    double best = m->best_attention;
+    printf("  in documents of %d tokens, counted as if there were one:\n", BLOCK_DOCUMENT_TOKENS);
+    for (int i = 0; i < BLOCK_DOCUMENTS; i++)
+        row_print(m, &block_documents[i]);
+    m->best_attention = best;
     program_print(m, block_forward, BLOCK_FORWARD, "forward");
     program_print(m, block_backward, BLOCK_BACKWARD, "backward");
 }
@@ -183,11 +188,12 @@ static double link_print(struct measured *m, int64_t host_params)
 
 static int64_t workspace_of(struct measured *m, int64_t matrix)
 {
-    struct ah_call calls[BLOCK_FORWARD + BLOCK_BACKWARD + BLOCK_OTHER + 2];
+    struct ah_call calls[BLOCK_FORWARD + BLOCK_BACKWARD + BLOCK_OTHER + BLOCK_DOCUMENTS + 2];
     int64_t most = 0;
     int count = calls_of(calls, &m->block, block_forward, BLOCK_FORWARD);
     count += calls_of(calls + count, &m->block, block_backward, BLOCK_BACKWARD);
     count += calls_of(calls + count, &m->block, block_other, BLOCK_OTHER);
+    count += calls_of(calls + count, &m->block, block_documents, BLOCK_DOCUMENTS);
     calls[count++] = on_device_matrix_call(m->block.dtype, matrix);
     calls[count++] = on_device_matrix_call(m->block.dtype, matrix > 1 ? matrix / 2 : 1);
     for (int i = 0; i < count; i++) {

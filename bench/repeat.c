@@ -140,6 +140,7 @@ int main(int argc, char **argv)
     int64_t workspace =
         most_of(workspace_of(&r, block_forward, BLOCK_FORWARD), workspace_of(&r, block_backward, BLOCK_BACKWARD));
     workspace = most_of(workspace, workspace_of(&r, block_other, BLOCK_OTHER));
+    workspace = most_of(workspace, workspace_of(&r, block_documents, BLOCK_DOCUMENTS));
     for (int64_t n = matrix; n >= 1 && n >= matrix / 2; n /= 2) {
         const struct ah_call call = on_device_matrix_call(r.block.dtype, n);
         workspace = most_of(workspace, on_device_workspace(&r.d, &(struct ah_program){.count = 1, .calls = &call}));
@@ -153,6 +154,7 @@ int main(int argc, char **argv)
     rows_repeat(&r, block_forward, BLOCK_FORWARD);
     rows_repeat(&r, block_backward, BLOCK_BACKWARD);
     rows_repeat(&r, block_other, BLOCK_OTHER);
+    rows_repeat(&r, block_documents, BLOCK_DOCUMENTS);
     printf(
         "%d of %d operators the same bits in %d runs; products of %d x %d %s %.2f TFLOP/s at first, %.2f after %d s\n",
         r.operators - r.differing, r.operators, runs, matrix, matrix, dtype, rate[0] * 1e-12, rate[1] * 1e-12, seconds);

@@ -88,13 +88,15 @@ static bool same_place(const struct ah_operand *a, const struct ah_operand *b)
     return a->space == b->space && a->offset == b->offset;
 }
 
-/* Whether gelu's backward can be done with the product. From Hopper on: on GPUs before it the fused product is known to
- * be slower than both apart. */
+/* Whether gelu's backward can be done with the product. On Hopper and the Blackwell of data centers alone: on GPUs
+ * before it the fused product is known to be slower than both apart, and workstations' Blackwell has their kind of
+ * matrix instructions. */
 static bool is_fusible(const struct ah_cuda_call *call, const struct sizes *s)
 {
     const struct ah_call *next = call->next;
     const struct ah_operand *dx = &call->call->out[0];
-    if (!next || next->op != AH_OP_GELU_BWD || call->adds[0] || call->cuda->properties.major < 9)
+    int architecture = call->cuda->properties.major;
+    if (!next || next->op != AH_OP_GELU_BWD || call->adds[0] || (architecture != 9 && architecture != 10))
         return false;
     return call->dtype == AH_BF16 && s->in % 8 == 0 && next->in[1].offset % 16 == 0 && same_place(&next->in[0], dx) &&
            same_place(&next->out[0], dx);

@@ -32,9 +32,9 @@ static inline void tiny_init_graph(struct tiny *tiny, struct ah_graph *graph, do
     assert_ok(ah_partition_new(&tiny->partition, graph, &step));
 }
 
-/* Steps of so many micro-batches of `batch` sequences each, in which `tuning` says what is trained. */
-static inline void tiny_init_tuned(struct tiny *tiny, enum ah_dtype compute, const char *config, double clip,
-                                   int64_t batch, int micro_batches, const struct ah_tuning *tuning)
+/* Steps of so many micro-batches, each as `record` has it. */
+static inline void tiny_init_record(struct tiny *tiny, const char *config, double clip, int micro_batches,
+                                    const struct ah_record_options *record)
 {
     char path[160];
     struct ah_model *model;
@@ -42,10 +42,17 @@ static inline void tiny_init_tuned(struct tiny *tiny, enum ah_dtype compute, con
     snprintf(path, sizeof path, "%s/config.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&model, path));
-    const struct ah_record_options record = {.batch = batch, .seq = 17, .compute = compute, .tuning = *tuning};
-    assert_ok(ah_model_record(&graph, model, &record));
+    assert_ok(ah_model_record(&graph, model, record));
     tiny_init_graph(tiny, graph, clip, micro_batches);
     tiny->model = model;
+}
+
+/* Micro-batches of `batch` sequences each, in which `tuning` says what is trained. */
+static inline void tiny_init_tuned(struct tiny *tiny, enum ah_dtype compute, const char *config, double clip,
+                                   int64_t batch, int micro_batches, const struct ah_tuning *tuning)
+{
+    const struct ah_record_options record = {.batch = batch, .seq = 17, .compute = compute, .tuning = *tuning};
+    tiny_init_record(tiny, config, clip, micro_batches, &record);
 }
 
 static inline void tiny_init_in(struct tiny *tiny, enum ah_dtype compute, const char *config, double clip,

@@ -2,6 +2,7 @@
 #include "emulated.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "partition/models.h"
 #include "run/exact.h"
@@ -114,6 +115,20 @@ static void adapters_equal_resident(void **state)
     some_plans(&tiny, "autohete", 0, 3);
 }
 
+/* Attention by cuDNN's graphs, of one text and of packed documents, whose masks are made in the workspace. */
+static void plans_with_cudnn_equal_resident(void **state)
+{
+    (void)state;
+    setenv("AUTOHETE_EMULATION_CUDNN", "91900", 1);
+    for (int packed = 0; packed < 2; packed++) {
+        const struct ah_record_options record = {.batch = 2, .seq = 17, .compute = AH_BF16, .packed = packed};
+        struct tiny tiny;
+        tiny_init_record(&tiny, tiny_tied, CLIP, 1, &record);
+        some_plans(&tiny, "autohete", packed, 3);
+    }
+    unsetenv("AUTOHETE_EMULATION_CUDNN");
+}
+
 /* Rounding is all that tells the devices apart: sums are made in another order. */
 static void nearly(double found, double expected, double bound)
 {
@@ -149,4 +164,5 @@ AH_TEST_SUITE("dev/cuda/plans", cmocka_unit_test(losses_are_nearly_the_cpus),
               cmocka_unit_test(every_plan_equals_resident_1), cmocka_unit_test(every_plan_equals_resident_2),
               cmocka_unit_test(every_plan_equals_resident_3), cmocka_unit_test(every_plan_in_bf16_equals_resident),
               cmocka_unit_test(micro_batches_equal_resident), cmocka_unit_test(micro_batches_in_bf16_equal_resident),
-              cmocka_unit_test(llama_equals_resident), cmocka_unit_test(adapters_equal_resident))
+              cmocka_unit_test(llama_equals_resident), cmocka_unit_test(adapters_equal_resident),
+              cmocka_unit_test(plans_with_cudnn_equal_resident))

@@ -12,6 +12,7 @@ import subprocess
 import sysconfig
 import time
 
+LINE_MOST = 400 # characters of a result
 TOUCHED = 32 << 30 # bytes of host memory that the first stage populates at most
 HUGEPAGE, POPULATE_WRITE = 14, 23 # MADV_HUGEPAGE, MADV_POPULATE_WRITE
 
@@ -107,37 +108,61 @@ def memory_register(memory, count, cudart):
     return f"registering {count / took / 1e9:.1f} GB/s" if error == 0 else f"registering: CUDA error {error}"
 
 
+def ask(command, seconds):
+    """What a command prints; "" when it fails or takes longer."""
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                   start_new_session=True)
+    except OSError:
+        return ""
+    try:
+        said = process.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        return ""
+    finally:
+        process_end(process)
+    return said if process.returncode == 0 else ""
+
+
 def gpu_ask(what):
     """What nvidia-smi says of the first GPU, without the unit; "" when it does not."""
-    try:
-        asked = subprocess.run(["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits"],
-                               capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return asked.stdout.split("\n")[0].strip() if asked.returncode == 0 else ""
+    said = ask(["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits"], 20)
+    return said.split("\n")[0].strip()
+
+
+def worst_line(output):
+    """What to show of a failure: the first line that speaks of one, else the last."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for pattern in (r"\berror: |^ERROR: |^autohete: |needed, .* available", r"^not ok|^\[  ERROR|FAILED: ",
+                    r"^========= (Invalid|Error|Program hit|.*hazard)"):
+        bad = [line for line in lines if re.search(pattern, line)]
+        if bad:
+            return bad[0][:LINE_MOST]
+    return (lines or [""])[-1][:LINE_MOST]
 
 
 def process_end(process):
-    """A process and what it started, whatever state they are in."""
+    """A process that leads a session, and all of that session, whatever state they are in; one that the kernel does not
+    let go of is left."""
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            session = int(pathlib.Path(path).read_text().rsplit(")", 1)[1].split()[3])
+            if session == process.pid:
+                os.kill(int(path.split("/")[2]), signal.SIGKILL)
+        except (OSError, ValueError, IndexError):
+            pass # it has ended meanwhile
     try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        print(f"process {process.pid} could not be ended", flush=True)
 
 
 def stacks_of(process):
     """Where the threads of a process are that is about to be ended."""
     for debugger in ("gdb", "cuda-gdb", "/usr/local/cuda/bin/cuda-gdb"):
-        if not shutil.which(debugger):
-            continue
-        try:
-            asked = subprocess.run([debugger, "-p", str(process), "-batch", "-ex", "thread apply all bt 20"],
-                                   capture_output=True, text=True, timeout=30)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if "#0" in asked.stdout:
-            return asked.stdout
+        said = ask([debugger, "-p", str(process), "-batch", "-ex", "thread apply all bt 20"], 20)
+        if "#0" in said:
+            return said
     lines = []
     for task in glob.glob(f"/proc/{process}/task/*"):
         for name in ("comm", "wchan", "syscall"):

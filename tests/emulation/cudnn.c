@@ -311,14 +311,16 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* The tensors of an operation that have an address must be in the pack. */
+/* The tensors of an operation that have an address must be in the pack, as aligned as they are said to be. */
 static bool tensor_bound(const struct cudnn_run *run, const struct cudnn_descriptor *tensor)
 {
     if (!tensor || cudnn_elements(tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL))
         return true;
+    int64_t align = cudnn_int(tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+    bool by_value = cudnn_elements(tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE) != NULL;
     for (int i = 0; i < run->tensors; i++)
         if (run->tensor[i].uid == cudnn_int(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID))
-            return true;
+            return by_value || (uintptr_t)run->tensor[i].at % (uintptr_t)align == 0;
     return false;
 }
 

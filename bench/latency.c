@@ -154,7 +154,7 @@ int main(int argc, char **argv)
     block_place(&block);
     BENCH(ah_dev_open(&l.dev, name, NULL));
     BENCH(l.dev->ops->device_memory(l.dev, BYTES, &l.device));
-    BENCH(l.dev->ops->host_memory(l.dev, BYTES, &l.host));
+    BENCH(l.dev->ops->host_memory(l.dev, COPIED, &l.host));
     (void)across(&l, AH_LANE_COMPUTE, AH_LANE_H2D, "(to warm up) compute to h2d");
     double trip = round_trip(&l), copies = gap_of_copies(&l), kernels = gap_of_kernels(&l, &block);
     double streams = across(&l, AH_LANE_COMPUTE, AH_LANE_H2D, "from compute to h2d");

@@ -84,7 +84,7 @@ struct ah_cuda {
     cublasLtHandle_t lt;
     cudnnHandle_t dnn;    /* null without cuDNN */
     bool own_attention;   /* asked for: cuDNN is not looked for */
-    int64_t scores_bytes; /* of a piece of attention's backward (attention_cudnn.c) */
+    int64_t scores_bytes; /* or masks, of a piece of attention (attention_cudnn.c) */
     char attention[160];  /* as struct ah_dev_info has it */
     struct ah_regions regions;
     char *region; /* the device's memory; null when none is handed out */

@@ -55,7 +55,7 @@ static int touch(void *context)
     return AH_OK;
 }
 
-/* Faults every page in now, so that no step pays for it; by several threads, as one alone zeroes a few GB/s at most. */
+/* Faults every page in now, so that no step pays for it; by several threads, since zeroing takes one of them long. */
 static void prefault(char *base, size_t bytes, size_t page)
 {
     enum { MOST = 16 };

@@ -1,12 +1,13 @@
 #include "cli/config_file.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
-enum { KEYS_MOST = 256, TEXT_MOST = 65536 };
+#include "cli/input.h"
+
+enum { KEYS_MOST = 256, TEXT_MOST = 65536, FILE_MOST = 16 << 20 };
 
 struct reading {
     struct ah_config_file *file;
@@ -152,18 +153,20 @@ void ah__config_file_free(struct ah_config_file *file)
 bool ah__config_file_read(struct ah_config_file *file, const char *path, char *error, size_t room)
 {
     struct reading reading = {.file = file, .path = path, .error = error, .room = room};
-    FILE *from = fopen(path, "rb");
-    if (!from || !yaml_parser_initialize(&reading.parser)) {
-        snprintf(error, room, "%.200s: cannot open: %s", path, from ? "out of host memory" : strerror(errno));
-        if (from)
-            fclose(from);
+    char *text;
+    size_t length;
+    if (!ah__input_read(&text, &length, path, FILE_MOST, error, room))
+        return false;
+    if (!yaml_parser_initialize(&reading.parser)) {
+        free(text);
+        snprintf(error, room, "%.200s: out of host memory", path);
         return false;
     }
-    yaml_parser_set_input_file(&reading.parser, from);
+    yaml_parser_set_input_string(&reading.parser, (const unsigned char *)text, length);
     bool good = document_take(&reading);
     if (reading.has_event)
         yaml_event_delete(&reading.event);
     yaml_parser_delete(&reading.parser);
-    fclose(from);
+    free(text);
     return good;
 }

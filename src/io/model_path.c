@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -149,10 +150,10 @@ static int pointer_check(const char *path)
 {
     static const char head[] = "version https://git-lfs.github.com/spec/v1";
     char bytes[sizeof head] = "";
-    FILE *file = fopen(path, "rb");
-    bool pointer = file && fread(bytes, 1, sizeof head - 1, file) == sizeof head - 1 && strcmp(bytes, head) == 0;
-    if (file)
-        fclose(file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe has none to wait for */
+    bool pointer = fd >= 0 && read(fd, bytes, sizeof head - 1) == sizeof head - 1 && strcmp(bytes, head) == 0;
+    if (fd >= 0)
+        close(fd);
     return pointer ? ah__fail(AH_EINPUT,
                               "%s: found a Git LFS pointer, expected the file that it stands for: 'git lfs pull' "
                               "fetches it",

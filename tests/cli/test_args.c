@@ -4,6 +4,7 @@
 
 #include "cli/args.c"
 #include "cli/config_file.c"
+#include "cli/input.c"
 #include "cli/nearest.c"
 #include "test.h"
 
@@ -324,6 +325,10 @@ static void files_of_options_are_refused(void **state)
     }
     assert_int_equal(parse("--config /nowhere/o.yaml", &error), AH_ARGS_WRONG);
     assert_string_equal(error.text, "/nowhere/o.yaml: cannot open: No such file or directory");
+    assert_int_equal(parse("--config /dev/zero", &error), AH_ARGS_WRONG);
+    assert_string_equal(error.text, "/dev/zero: found more than 16777216 bytes, expected at most that");
+    assert_int_equal(parse("--config /tmp", &error), AH_ARGS_WRONG);
+    assert_string_equal(error.text, "/tmp: cannot read: Is a directory");
     assert_int_equal(parse("--config /nowhere/run.json", &error), AH_ARGS_WRONG);
     assert_non_null(strstr(error.text, "a training's own file, which only train takes"));
 }

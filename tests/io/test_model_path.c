@@ -108,6 +108,26 @@ static void dangling_links(void **state)
                  "config.json: found a link to 'gone', which is not there, expected what it leads to");
 }
 
+/* Nobody waits for what a pipe has to say. */
+static void pipes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json"};
+    char path[PATH_SIZE];
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    file_of("config.json", "{}");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        (void)remove(path);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        alarm(10);
+        assert_ok(ah__model_path_check(folder));
+        alarm(0);
+        assert_int_equal(remove(path), 0);
+        file_of(names[i], "{}");
+    }
+}
+
 static void other_forms(void **state)
 {
     (void)state;
@@ -119,5 +139,5 @@ static void other_forms(void **state)
     assert_ok(ah__model_path_check(folder));
 }
 
-AH_TEST_SUITE("io/model_path", cmocka_unit_test(dangling_links), cmocka_unit_test(other_forms),
+AH_TEST_SUITE("io/model_path", cmocka_unit_test(dangling_links), cmocka_unit_test(pipes), cmocka_unit_test(other_forms),
               cmocka_unit_test(names_of_the_hub), cmocka_unit_test(files_of_weights), cmocka_unit_test(pointers))

@@ -1,0 +1,12 @@
+/* Small files that a command reads itself: a file of options, a conversation. The library reads all others. */
+#ifndef AH_CLI_INPUT_H
+#define AH_CLI_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* All of a file, a pipe or, as "-", standard input, with a zero byte behind it; freed with free(). What has more than
+ * `most` bytes, as /dev/zero, is not read to its end. False: one line in `error`, of `room` bytes. */
+bool ah__input_read(char **text, size_t *length, const char *path, size_t most, char *error, size_t room);
+
+#endif

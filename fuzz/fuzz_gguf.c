@@ -31,9 +31,9 @@ static void file_use(const struct ah_gguf *file, const char *path)
         const struct ah_gguf_tensor *tensor = ah__gguf_at(file, i);
         FUZZ_CHECK(ah__gguf_find(file, tensor->name) == tensor);
         ah__gguf_param(name, file, tensor->name);
-        int64_t heads;
-        int status = ah__gguf_permuted(&heads, file, tensor->name);
-        FUZZ_CHECK(status == AH_OK ? heads >= 0 : is_refusal(status));
+        struct ah_gguf_swap swap;
+        int status = ah__gguf_swapped(&swap, file, tensor);
+        FUZZ_CHECK(status == AH_OK ? swap.outer >= 0 : is_refusal(status));
         tensor_read(tensor);
     }
     int status = ah_model_load(&model, path);

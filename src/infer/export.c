@@ -81,54 +81,67 @@ static int tensor_find(const struct ah_weight_tensor **out, const struct export 
                 : ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", to->tensors.path, name);
 }
 
-/* How a parameter of this shape is stored. */
-static const struct ah_gguf_type *stored(const struct export *to, const struct ah_shape *shape)
+/* A parameter as it stands in the file. */
+struct stored {
+    char name[AH_GGUF_NAME_SIZE];
+    struct ah_shape shape;
+    struct ah_gguf_swap swap;
+    const struct ah_gguf_type *type;
+    int copies; /* of the data, one behind the other */
+};
+
+/* The converter keeps positions as they are, as it does vectors. */
+static int stored_find(struct stored *out, const struct export *to, const struct ah_value *value)
 {
-    if (shape->rank < 2)
-        return ah__gguf_type(AH_GGUF_F32);
-    return shape->dim[shape->rank - 1] % to->type->block ? ah__gguf_type(AH_GGUF_F16) : to->type;
+    *out = (struct stored){.shape = value->meta.shape, .type = to->type, .copies = 1};
+    struct ah_shape *shape = &out->shape;
+    if (!ah__gguf_name(out->name, to->from.model, value->name))
+        return ah__fail(AH_EINPUT, "parameter '%.80s': found no name for it in GGUF", value->name);
+    AH_TRY(ah__gguf_swaps(&out->swap, to->from.model, value->name, shape));
+    if (out->swap.turned)
+        *shape = ah_shape2(shape->dim[1], shape->dim[0]);
+    if (shape->rank < 2 || strcmp(out->name, "position_embd.weight") == 0)
+        out->type = ah__gguf_type(AH_GGUF_F32);
+    else if (shape->dim[shape->rank - 1] % to->type->block)
+        out->type = ah__gguf_type(AH_GGUF_F16);
+    if (strcmp(out->name, "token_embd.weight") == 0 && ah__gguf_needs_head(to->from.model))
+        out->copies = 2;
+    return AH_OK;
 }
 
 static int param_declare(struct export *to, const struct ah_value *value, int64_t *largest)
 {
-    char name[AH_GGUF_NAME_SIZE];
+    struct stored as;
     int64_t count = ah__shape_count(&value->meta.shape);
-    if (!ah__gguf_name(name, to->from.model, value->name))
-        return ah__fail(AH_EINPUT, "parameter '%.80s': found no name for it in GGUF", value->name);
-    ah__gguf_put_tensor(to->writer, name, stored(to, &value->meta.shape), &value->meta.shape);
+    AH_TRY(stored_find(&as, to, value));
+    ah__gguf_put_tensor(to->writer, as.name, as.type, &as.shape);
+    if (as.copies > 1)
+        ah__gguf_put_tensor(to->writer, "output.weight", as.type, &as.shape);
     *largest = count > *largest ? count : *largest;
     return AH_OK;
 }
 
-/* Row s * size / 2 + j of a head becomes row 2j + s. */
-static void rows_permute(float *to, const float *from, const struct ah_shape *shape, int64_t heads)
-{
-    int64_t rows = shape->dim[0], width = shape->rank > 1 ? shape->dim[1] : 1, size = rows / heads;
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t head = row / size, at = row % size, target = head * size + at % (size / 2) * 2 + at / (size / 2);
-        memcpy(to + target * width, from + row * width, (size_t)width * sizeof *to);
-    }
-}
-
 static int param_write(struct export *to, const struct ah_value *value)
 {
-    const struct ah_shape *shape = &value->meta.shape;
-    const struct ah_gguf_type *type = stored(to, shape);
+    struct stored as;
     const struct ah_weight_tensor *tensor;
-    int64_t count = ah__shape_count(shape), heads = ah__gguf_permutes(to->from.model, value->name);
+    int64_t count = ah__shape_count(&value->meta.shape);
     float *values = to->values, *narrow = to->moved;
+    AH_TRY(stored_find(&as, to, value));
     AH_TRY(tensor_find(&tensor, to, value->name));
-    AH_TRY(ah__weight_tensor_read(values, &to->tensors, tensor, *shape));
+    AH_TRY(ah__weight_tensor_read(values, &to->tensors, tensor, value->meta.shape));
     const float added = ah__gguf_adds(to->from.model, value->name);
     for (int64_t i = 0; i < count && added > 0; i++)
         values[i] += added;
-    if (heads) {
-        rows_permute(to->moved, values, shape, heads);
+    if (as.swap.outer) {
+        ah__gguf_swap(to->moved, values, &as.swap);
         values = to->moved;
         narrow = to->values;
     }
-    ah__gguf_narrow(narrow, type, values, count);
-    return ah__gguf_writer_add(to->writer, narrow, (size_t)(count / type->block * type->bytes));
+    ah__gguf_narrow(narrow, as.type, values, count);
+    for (int i = 0; i < as.copies; i++)
+        AH_TRY(ah__gguf_writer_add(to->writer, narrow, (size_t)(count / as.type->block * as.type->bytes)));
+    return AH_OK;
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */

@@ -103,6 +103,14 @@ int ah__gguf_add_double(const struct ah_gguf_config *config, const char *key, co
     return ah__json_add_double(config->tree, as, ah__gguf_shortest(value));
 }
 
+int ah__gguf_add_needed(const struct ah_gguf_config *config, const char *key, const char *as)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    if (ah__gguf_has(config->file, ah__gguf_key_of(room, config->arch, key)))
+        return ah__gguf_add_double(config, key, as);
+    return ah__fail(AH_EINPUT, "%s: key '%s': found nothing, expected a number", ah__gguf_path(config->file), room);
+}
+
 static int add_double(const struct ah_gguf_config *config, const char *key, const char *as, double otherwise)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -119,6 +127,12 @@ static int add_vocab(const struct ah_gguf_config *config)
         return ah__fail(AH_ECORRUPT, "%s: tensor 'token_embd.weight': found %s, expected a matrix",
                         ah__gguf_path(config->file), table ? "another shape" : "nothing");
     return ah__json_add_int(config->tree, "vocab_size", table->dim[0]);
+}
+
+double ah__gguf_part(int64_t dims, int64_t size)
+{
+    double part = (double)dims / (double)size;
+    return (int64_t)((double)size * part) < dims ? nextafter(part, 2) : part;
 }
 
 static int add_heads(const struct ah_gguf_config *config)
@@ -143,7 +157,7 @@ static int add_heads(const struct ah_gguf_config *config)
         return ah__fail(AH_EINPUT, "%s: key '%s.attention.head_count_kv': found 0, expected at least 1",
                         ah__gguf_path(config->file), config->arch->name);
     if (part)
-        AH_TRY(ah__json_add_double(config->tree, "partial_rotary_factor", (double)rotating / (double)size));
+        AH_TRY(ah__json_add_double(config->tree, "partial_rotary_factor", ah__gguf_part(rotating, size)));
     AH_TRY(ah__json_add_int(config->tree, "num_key_value_heads", kv_heads > 0 ? kv_heads : heads));
     return ah__json_add_int(config->tree, "head_dim", size);
 }
@@ -279,7 +293,7 @@ static int add_yarn(const struct ah_gguf_config *config, double factor)
 }
 
 /* A file that does not say which scaling it is has a linear one, as llama.cpp takes it; by 1 it is none. */
-static int add_rope(const struct ah_gguf_config *config, int64_t size)
+int ah__gguf_add_rope(const struct ah_gguf_config *config, int64_t size)
 {
     const struct ah_gguf_tensor *factors = ah__gguf_find(config->file, AH_GGUF_FACTORS);
     const char *type = "linear";
@@ -380,21 +394,31 @@ static int64_t head_size(const struct ah_gguf_config *config)
     return (int64_t)cJSON_GetNumberValue(size);
 }
 
-static int config_fill(const struct ah_gguf_config *config)
+/* What most families' config.json has. */
+static int decoder_fill(const struct ah_gguf_config *config)
 {
-    AH_TRY(ah__json_add_string(config->tree, "model_type", config->arch->model_type));
-    AH_TRY(add_vocab(config));
     AH_TRY(add_int(config, "embedding_length", "hidden_size"));
     AH_TRY(add_int(config, "feed_forward_length", "intermediate_size"));
     AH_TRY(add_int(config, "block_count", "num_hidden_layers"));
     AH_TRY(add_int(config, "context_length", "max_position_embeddings"));
     AH_TRY(add_heads(config));
-    char room[AH_GGUF_KEY_SIZE];
-    if (!ah__gguf_has(config->file, ah__gguf_key_of(room, config->arch, "attention.layer_norm_rms_epsilon")))
-        return ah__fail(AH_EINPUT, "%s: key '%s': found nothing, expected a number", ah__gguf_path(config->file), room);
-    AH_TRY(add_double(config, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0));
-    AH_TRY(add_rope(config, head_size(config)));
-    AH_TRY(add_biases(config));
+    AH_TRY(ah__gguf_add_needed(config, "attention.layer_norm_rms_epsilon", "rms_norm_eps"));
+    AH_TRY(ah__gguf_add_rope(config, head_size(config)));
+    return add_biases(config);
+}
+
+static int sizes_fill(const struct ah_gguf_config *config)
+{
+    for (const struct ah_gguf_size *at = config->arch->sizes; at->gguf; at++)
+        AH_TRY(add_int(config, at->gguf, at->ours));
+    return AH_OK;
+}
+
+static int config_fill(const struct ah_gguf_config *config)
+{
+    AH_TRY(ah__json_add_string(config->tree, "model_type", config->arch->model_type));
+    AH_TRY(add_vocab(config));
+    AH_TRY(config->arch->sizes ? sizes_fill(config) : decoder_fill(config));
     AH_TRY(ah__json_add_bool(config->tree, "tie_word_embeddings", !ah__gguf_find(config->file, "output.weight")));
     AH_TRY(add_ids(config));
     if (config->arch->read)

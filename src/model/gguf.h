@@ -24,9 +24,14 @@ bool ah__gguf_constant(const char *tensor);
 /* What was added to a tensor's values: 1 to the weights of Gemma's norms, else 0. AH_EINPUT: an unknown
  * architecture. */
 int ah__gguf_added(float *added, const struct ah_gguf *file, const char *tensor);
-/* Llama's queries and keys lie in another order in files: row 2j + s of a head is row s * size / 2 + j of ours. The
- * heads of such a tensor, 0: it lies as ours. AH_EINPUT: the file does not say. */
-int ah__gguf_permuted(int64_t *heads, const struct ah_gguf *file, const char *tensor);
+/* Some tensors lie in another order in files: [outer][y][x][inner] elements there are [outer][x][y][inner] of ours.
+ * Llama's queries and keys have the rows of a head in pairs there, GPT-2's matrices are turned. */
+struct ah_gguf_swap {
+    int64_t outer, x, y, inner; /* all zero: it lies as ours */
+    bool turned;                /* the tensor's two dimensions are the other way round, too */
+};
+/* Of a file's tensor. AH_EINPUT: the file does not say; AH_ECORRUPT: its rows are not those of so many heads. */
+int ah__gguf_swapped(struct ah_gguf_swap *swap, const struct ah_gguf *file, const struct ah_gguf_tensor *tensor);
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -36,8 +41,13 @@ int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *mo
 bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model *model, const char *param);
 /* What is added to its values. */
 float ah__gguf_adds(const struct ah_model *model, const char *param);
-/* The heads by which a parameter of the model is put into llama.cpp's order, 0: it stays as it is. */
-int64_t ah__gguf_permutes(const struct ah_model *model, const char *param);
+/* How a parameter of the model, of this shape, is put into llama.cpp's order; or what has as many rows as it. */
+int ah__gguf_swaps(struct ah_gguf_swap *swap, const struct ah_model *model, const char *param,
+                   const struct ah_shape *shape);
+/* Ours -> theirs, into other memory. */
+void ah__gguf_swap(float *to, const float *from, const struct ah_gguf_swap *swap);
+/* Whether a tied embedding of the model is written a second time, as "output.weight": llama.cpp wants it. */
+bool ah__gguf_needs_head(const struct ah_model *model);
 /* Factors of the rotation's frequencies, each a tensor [count] in F32: Llama 3's, or LongRoPE's two. */
 struct ah_gguf_factors {
     const char *name; /* null: no more of them */

@@ -403,14 +403,19 @@ const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS] = {
      .write = smollm_write},
 };
 
+static const struct ah_gguf_arch *arch_at(size_t i)
+{
+    return i < AH_GGUF_ARCHS ? &ah__gguf_archs[i] : &ah__gguf_gpts[i - AH_GGUF_ARCHS];
+}
+
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
 {
     const char *type = strcmp(model_type, "mistral") == 0 ? "llama"
                        : strcmp(model_type, "olmo3") == 0 ? "olmo2"
                                                           : model_type;
-    for (size_t i = 0; i < AH_LENGTH(ah__gguf_archs); i++)
-        if (strcmp(ah__gguf_archs[i].model_type, type) == 0)
-            return &ah__gguf_archs[i];
+    for (size_t i = 0; i < AH_GGUF_ARCHS + AH_GGUF_GPTS; i++)
+        if (strcmp(arch_at(i)->model_type, type) == 0)
+            return arch_at(i);
     return NULL;
 }
 
@@ -419,11 +424,11 @@ int ah__gguf_arch_find(const struct ah_gguf_arch **out, const struct ah_gguf *fi
     char names[128] = "";
     const char *name = NULL;
     AH_TRY(ah__gguf_text(&name, file, "general.architecture"));
-    for (size_t i = 0; i < AH_LENGTH(ah__gguf_archs); i++) {
+    for (size_t i = 0; i < AH_GGUF_ARCHS + AH_GGUF_GPTS; i++) {
         size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", ah__gguf_archs[i].name);
-        if (name && strcmp(ah__gguf_archs[i].name, name) == 0) {
-            *out = &ah__gguf_archs[i];
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", arch_at(i)->name);
+        if (name && strcmp(arch_at(i)->name, name) == 0) {
+            *out = arch_at(i);
             return AH_OK;
         }
     }

@@ -21,9 +21,27 @@ struct ah_gguf_written {
     struct ah_json json; /* config.json's text */
 };
 
+/* How the rows of a tensor lie in files. */
+enum ah_gguf_order {
+    AH_GGUF_AS_OURS,
+    AH_GGUF_QUERIES, /* rows of a head as pairs, not as two halves */
+    AH_GGUF_KEYS,    /* the same, with fewer heads */
+    AH_GGUF_BY_PART, /* queries, keys and values of all heads one after the other, not head by head */
+    AH_GGUF_TURNED,  /* matrices [O, I], not [I, O] */
+};
+
 /* Names of parameters, without ".weight" and ".bias": of the model, or of a block behind "blk.N." and
  * "model.layers.N.". */
 struct ah_gguf_rename {
+    const char *gguf, *ours;
+};
+/* A tensor of blocks, or any other, of which files have another order. */
+struct ah_gguf_ordered {
+    const char *gguf;
+    enum ah_gguf_order order;
+};
+/* Keys of integers: in files behind "ARCH.", and in config.json. */
+struct ah_gguf_size {
     const char *gguf, *ours;
 };
 
@@ -35,14 +53,20 @@ struct ah_gguf_arch {
     bool adds_one;                    /* weights of norms are kept with one added to them */
     bool yarn;                        /* rotations may be YaRN's */
     bool partial;                     /* rope.dimension_count may be a part of a head's channels */
+    bool head_apart;                  /* a head that is the embedding is written as one of its own, too */
     const struct ah_gguf_rename *own; /* of blocks, before the names that most have; ends with nulls; null: none */
-    const char *const *honoured;      /* keys that the next reads, ends with null; null: none */
+    /* Of an architecture that has no more in common with Llama; ends with nulls each, null: as Llama. */
+    const char *blocks;                    /* before the number of a block: "transformer.h." */
+    const struct ah_gguf_rename *outer;    /* names outside of blocks */
+    const struct ah_gguf_ordered *ordered; /* null: none */
+    const struct ah_gguf_size *sizes;      /* keys of config.json; norms, heads and rotations are read's and write's */
+    const char *const *honoured;           /* keys that the next reads, ends with null; null: none */
     int (*read)(const struct ah_gguf_config *config); /* the other keys; null: there are none */
     int (*write)(const struct ah_gguf_written *to); /* AH_EINPUT: what llama.cpp would compute otherwise; null: none */
 };
 
-enum { AH_GGUF_ARCHS = 10 };
-extern const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS];
+enum { AH_GGUF_ARCHS = 10, AH_GGUF_GPTS = 2 };
+extern const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS], ah__gguf_gpts[AH_GGUF_GPTS];
 /* The architecture of a model_type, null: none. */
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type);
 
@@ -59,6 +83,15 @@ int ah__gguf_read_int(int64_t *out, const struct ah_gguf_config *config, const c
 int ah__gguf_add_double(const struct ah_gguf_config *config, const char *key, const char *as);
 /* A float of the file in as few digits as give it back: 1e-05 and not 9.99999974e-06. */
 double ah__gguf_shortest(double value);
+
+/* A number that the file has to have. */
+int ah__gguf_add_needed(const struct ah_gguf_config *config, const char *key, const char *as);
+/* rope_theta and rope_scaling, of heads of `size` channels. */
+int ah__gguf_add_rope(const struct ah_gguf_config *config, int64_t size);
+/* The share of `size` channels of which `dims` are left when it is rounded down. */
+double ah__gguf_part(int64_t dims, int64_t size);
+/* The keys of rope_scaling. AH_EINPUT: llama.cpp has no such one. */
+int ah__gguf_put_rope(const struct ah_gguf_written *to);
 
 /* By how much YaRN enlarges queries and keys. */
 double ah__gguf_yarn_growth(double factor);

@@ -7,18 +7,16 @@
 #include "model/gguf_internal.h"
 
 /* What becomes a key as it is. */
-static const struct {
-    const char *ours, *gguf;
-} copied[] = {
-    {"max_position_embeddings", "context_length"},
-    {"hidden_size", "embedding_length"},
-    {"num_hidden_layers", "block_count"},
-    {"intermediate_size", "feed_forward_length"},
-    {"num_attention_heads", "attention.head_count"},
-    {"num_key_value_heads", "attention.head_count_kv"},
-    {"head_dim", "attention.key_length"},
-    {"head_dim", "attention.value_length"},
-    {"vocab_size", "vocab_size"},
+static const struct ah_gguf_size copied[] = {
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.key_length", "head_dim"},
+    {"attention.value_length", "head_dim"},
+    {NULL, NULL},
 };
 
 /* The model's canonical configuration, to be freed. */
@@ -58,7 +56,7 @@ static int put_yarn(const struct ah_gguf_written *to, const struct ah_json *rope
     return AH_OK;
 }
 
-static int put_rope(const struct ah_gguf_written *to)
+int ah__gguf_put_rope(const struct ah_gguf_written *to)
 {
     char room[AH_GGUF_KEY_SIZE];
     struct ah_json rope;
@@ -95,22 +93,36 @@ static int put_turning(const struct ah_gguf_written *to)
     return AH_OK;
 }
 
-static int put_keys(const struct ah_gguf_written *to)
+static int put_size(const struct ah_gguf_written *to, const char *ours, const char *gguf)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    int64_t value;
+    AH_TRY(ah__json_int(&value, &to->json, ours, 0, INT32_MAX));
+    ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, gguf), (uint32_t)value);
+    return AH_OK;
+}
+
+/* What most families' config.json has. */
+static int put_decoder(const struct ah_gguf_written *to)
 {
     char room[AH_GGUF_KEY_SIZE];
     double eps, theta;
-    int64_t value;
-    ah__gguf_put_text(to->writer, "general.architecture", to->arch->name);
-    for (size_t i = 0; i < AH_LENGTH(copied); i++) {
-        AH_TRY(ah__json_int(&value, &to->json, copied[i].ours, 0, INT32_MAX));
-        ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, copied[i].gguf), (uint32_t)value);
-    }
     AH_TRY(ah__json_double(&eps, &to->json, "rms_norm_eps", 0, 1));
     AH_TRY(ah__json_double(&theta, &to->json, "rope_theta", 0, 1e12));
     ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "attention.layer_norm_rms_epsilon"), (float)eps);
     ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.freq_base"), (float)theta);
     AH_TRY(put_turning(to));
-    AH_TRY(put_rope(to));
+    return ah__gguf_put_rope(to);
+}
+
+static int put_keys(const struct ah_gguf_written *to)
+{
+    ah__gguf_put_text(to->writer, "general.architecture", to->arch->name);
+    for (const struct ah_gguf_size *at = to->arch->sizes ? to->arch->sizes : copied; at->gguf; at++)
+        AH_TRY(put_size(to, at->ours, at->gguf));
+    AH_TRY(put_size(to, "vocab_size", "vocab_size"));
+    if (!to->arch->sizes)
+        AH_TRY(put_decoder(to));
     return to->arch->write ? to->arch->write(to) : AH_OK;
 }
 
@@ -129,26 +141,11 @@ int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *mo
     int status = to.arch ? put_keys(&to)
                          : ah__fail(AH_EINPUT,
                                     "model '%s': GGUF is written of llama, mistral, qwen2, qwen3, gemma, gemma2, "
-                                    "gemma3_text, phi3, granite, olmo2, olmo3 and smollm3",
+                                    "gemma3_text, phi3, granite, olmo2, olmo3, smollm3, gpt2 and gpt_neox; llama.cpp "
+                                    "has no architecture for it",
                                     name);
     ah__json_free(&to.json);
     return status;
-}
-
-int64_t ah__gguf_permutes(const struct ah_model *model, const char *param)
-{
-    struct ah_json json;
-    int64_t heads = 0;
-    const char *key = strstr(param, ".q_proj.")   ? "num_attention_heads"
-                      : strstr(param, ".k_proj.") ? "num_key_value_heads"
-                                                  : NULL;
-    if (!key || config_open(&json, model) != AH_OK)
-        return 0;
-    const struct ah_gguf_arch *arch = arch_of(&json);
-    if (arch && arch->permuted && ah__json_int(&heads, &json, key, 1, 1 << 16) != AH_OK)
-        heads = 0;
-    ah__json_free(&json);
-    return heads;
 }
 
 static int llama3_make(struct ah_gguf_factors *out, const struct ah_json *json, const struct ah_json *rope)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "io/shards.h"
-#include "model/gguf.h"
 #include "op/op.h"
 
 enum { SHAPE_TEXT = 128 };
@@ -59,9 +58,13 @@ static int gguf_take(struct ah_weight_tensors *out, const struct ah_gguf_tensor 
                                     .data = tensor->data,
                                     .bytes = tensor->bytes,
                                     .widen = tensor->type->widen};
-    AH_TRY(ah__gguf_permuted(&to->permuted, out->gguf, tensor->name));
+    AH_TRY(ah__gguf_swapped(&to->swap, out->gguf, tensor));
     AH_TRY(ah__gguf_added(&to->added, out->gguf, tensor->name));
     memcpy(to->dim, tensor->dim, sizeof tensor->dim);
+    if (to->swap.turned) {
+        to->dim[0] = tensor->dim[1];
+        to->dim[1] = tensor->dim[0];
+    }
     return ah__arena_strdup(&out->arena, &to->name, name);
 }
 
@@ -166,16 +169,23 @@ static int shape_check(const struct ah_weight_tensors *tensors, const struct ah_
                     tensor->type_name, found, tensor->type_name, expected);
 }
 
-/* Row by row: of a matrix, or of a bias, whose rows are single elements. */
-static void read_permuted(float *to, const struct ah_weight_tensor *tensor)
+/* What lies together in the file, whole rows of it: x times inner elements, once for each y. */
+static int read_swapped(float *to, const struct ah_weight_tensor *tensor, int64_t count)
 {
-    int64_t rows = tensor->dim[0], width = tensor->rank > 1 ? tensor->dim[1] : 1, size = rows / tensor->permuted;
-    size_t bytes = tensor->bytes / (size_t)rows;
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t head = row / size, at = row % size;
-        int64_t from = head * size + at % (size / 2) * 2 + at / (size / 2);
-        tensor->widen(to + row * width, tensor->data + (size_t)from * bytes, width);
+    const struct ah_gguf_swap *swap = &tensor->swap;
+    int64_t stripe = swap->x * swap->inner, stripes = count / stripe;
+    size_t bytes = tensor->bytes / (size_t)stripes;
+    float *row;
+    AH_TRY(ah__new(&row, (size_t)stripe, sizeof *row));
+    for (int64_t i = 0; i < stripes; i++) {
+        int64_t o = i / swap->y, y = i % swap->y;
+        tensor->widen(row, tensor->data + (size_t)i * bytes, stripe);
+        for (int64_t x = 0; x < swap->x; x++)
+            memcpy(to + ((o * swap->x + x) * swap->y + y) * swap->inner, row + x * swap->inner,
+                   (size_t)swap->inner * sizeof *to);
     }
+    ah__free(row);
+    return AH_OK;
 }
 
 int ah__weight_tensor_read(float *to, const struct ah_weight_tensors *tensors, const struct ah_weight_tensor *tensor,
@@ -186,17 +196,15 @@ int ah__weight_tensor_read(float *to, const struct ah_weight_tensors *tensors, c
                         tensor->name, tensor->type_name,
                         tensors->gguf ? ", Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K" : "");
     AH_TRY(shape_check(tensors, tensor, &shape));
-    if (tensor->permuted && tensor->rank == 1 && tensor->bytes % (size_t)shape.dim[0])
+    int64_t count = ah__shape_count(&shape);
+    if (tensor->swap.outer && tensor->rank == 1 && tensor->bytes % (size_t)shape.dim[0])
         return ah__fail(AH_EINPUT, "%s: tensor '%.80s' is a vector of %.16s, expected F32, F16 or BF16", tensors->path,
                         tensor->name, tensor->type_name);
-    if (tensor->permuted && shape.dim[0] % (2 * tensor->permuted))
-        return ah__fail(AH_ECORRUPT, "%s: tensor '%.80s': found %lld rows, expected pairs in each of %lld heads",
-                        tensors->path, tensor->name, (long long)shape.dim[0], (long long)tensor->permuted);
-    if (tensor->permuted)
-        read_permuted(to, tensor);
+    if (tensor->swap.outer)
+        AH_TRY(read_swapped(to, tensor, count));
     else
-        tensor->widen(to, tensor->data, ah__shape_count(&shape));
-    for (int64_t i = 0; tensor->added > 0 && i < ah__shape_count(&shape); i++)
+        tensor->widen(to, tensor->data, count);
+    for (int64_t i = 0; tensor->added > 0 && i < count; i++)
         to[i] -= tensor->added;
     return AH_OK;
 }

@@ -5,8 +5,8 @@
 #define AH_TRAIN_WEIGHT_TENSORS_H
 
 #include "base/alloc.h"
-#include "io/gguf.h"
 #include "io/safetensors.h"
+#include "model/gguf.h"
 
 struct ah_weight_tensor {
     const char *name;
@@ -17,8 +17,8 @@ struct ah_weight_tensor {
     size_t bytes;
     /* Of `count` elements, whole blocks; null: a type that is not read. */
     void (*widen)(float *to, const unsigned char *from, int64_t count);
-    float added;      /* to the values that are kept: it is taken off when they are read */
-    int64_t permuted; /* heads whose rows lie as llama.cpp has them (model/gguf.h); 0: as here */
+    float added;              /* to the values that are kept: it is taken off when they are read */
+    struct ah_gguf_swap swap; /* how they lie in a GGUF file */
 };
 
 struct ah_weight_tensors {

@@ -7,6 +7,8 @@ Writes beside it
     gguf/llama.gguf, llama.crc      a tiny Llama with biases and Llama 3's rotation, queries and keys in llama.cpp's
                                     order; crc32 of each parameter under Hugging Face's name
     gguf/qwen3.gguf, qwen3.crc      a tiny Qwen3 with a head of its own
+    gguf/gpt2.gguf, gpt2.crc        a tiny GPT-2, whose matrices are turned, and
+    gguf/gptneox.gguf, gptneox.crc  a tiny GPT-NeoX, whose queries, keys and values are together head by head with us
     gguf/olmo3.gguf                 the keys of an OLMo 3 with YaRN and windows in blocks as a list says, an embedding
     gguf/tokens-KIND.gguf           the tokenizer of tokenizers/KIND (tokenizer_ids.py has its ids)
 
@@ -181,6 +183,83 @@ def model(name, arch, factors, tied, bias, norm, size):
     finish(writer, name, lines)
 
 
+def gpt_matrix(writer, lines, name, ours, rows, columns, order=None):
+    """[rows, columns] here: "turned" there, or "parts" of heads one after the other."""
+    values = random.normal(0, 0.05, (rows, columns)).astype("<f2")
+    data = values.T if order == "turned" else by_part(values) if order == "parts" else values
+    writer.add_tensor(f"{name}.weight", np.ascontiguousarray(data))
+    lines.append(f"{ours}.weight {crc(values)}")
+
+
+def gpt_vector(writer, lines, name, ours, size, order=None):
+    values = random.normal(1, 0.1, size).astype("<f4")
+    writer.add_tensor(name, by_part(values) if order == "parts" else values)
+    lines.append(f"{ours} {crc(values)}")
+
+
+def by_part(values, heads=2):
+    """As llama.cpp's converter does it: all queries, all keys, all values."""
+    split = values.reshape(heads, 3, len(values) // heads // 3, *values.shape[1:])
+    return np.concatenate([split[:, i].reshape(-1, *values.shape[1:]) for i in range(3)])
+
+
+def gpt(name, model_names, block_names, block_prefix, keys):
+    """One block; of names what stands in the file, here, and how it is ordered."""
+    hidden, inner, positions = 16, 32, 24
+    writer, lines = open_writer(name, name), []
+    writer.add_context_length(positions)
+    writer.add_embedding_length(hidden)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(2)
+    writer.add_layer_norm_eps(1e-5)
+    keys(writer)
+    rows = {"token_embd": tokens_small(writer), "position_embd": positions}
+    rows["output"] = rows["token_embd"]
+    shapes = {"attn_qkv": (3 * hidden, hidden), "attn_output": (hidden, hidden), "ffn_up": (inner, hidden),
+              "ffn_down": (hidden, inner)}
+    for theirs, ours, order in block_names:
+        there, here = f"blk.0.{theirs}", f"{block_prefix}0.{ours}"
+        if theirs.endswith("norm"):
+            gpt_vector(writer, lines, f"{there}.weight", f"{here}.weight", hidden)
+            gpt_vector(writer, lines, f"{there}.bias", f"{here}.bias", hidden)
+            continue
+        out, into = shapes[theirs]
+        shape = (into, out) if order == "turned" else (out, into)
+        gpt_matrix(writer, lines, there, here, *shape, order)
+        gpt_vector(writer, lines, f"{there}.bias", f"{here}.bias", out, order)
+    for theirs, ours in model_names:
+        if theirs == "output_norm":
+            gpt_vector(writer, lines, f"{theirs}.weight", f"{ours}.weight", hidden)
+            gpt_vector(writer, lines, f"{theirs}.bias", f"{ours}.bias", hidden)
+        elif theirs == "position_embd":  # which the converter does not round
+            values = random.normal(0, 0.05, (positions, hidden)).astype("<f4")
+            writer.add_tensor(f"{theirs}.weight", values)
+            lines.append(f"{ours}.weight {crc(values)}")
+        else:
+            gpt_matrix(writer, lines, theirs, ours, rows[theirs], hidden)
+    finish(writer, name, lines)
+
+
+def neox_keys(writer):
+    writer.add_rope_dimension_count(2)
+    writer.add_parallel_residual(True)
+
+
+def gpts():
+    gpt("gpt2", [("token_embd", "transformer.wte"), ("position_embd", "transformer.wpe"),
+                 ("output_norm", "transformer.ln_f")],
+        [("attn_norm", "ln_1", None), ("attn_qkv", "attn.c_attn", "turned"),
+         ("attn_output", "attn.c_proj", "turned"), ("ffn_norm", "ln_2", None), ("ffn_up", "mlp.c_fc", "turned"),
+         ("ffn_down", "mlp.c_proj", "turned")], "transformer.h.", lambda writer: None)
+    gpt("gptneox", [("token_embd", "gpt_neox.embed_in"), ("output_norm", "gpt_neox.final_layer_norm"),
+                    ("output", "embed_out")],
+        [("attn_norm", "input_layernorm", None), ("attn_qkv", "attention.query_key_value", "parts"),
+         ("attn_output", "attention.dense", None), ("ffn_norm", "post_attention_layernorm", None),
+         ("ffn_up", "mlp.dense_h_to_4h", None), ("ffn_down", "mlp.dense_4h_to_h", None)], "gpt_neox.layers.",
+        neox_keys)
+
+
 def olmo3():
     """As llama.cpp's converter writes it, with the attention's factor that early versions wrote."""
     writer = open_writer("olmo3", "olmo2")
@@ -254,3 +333,4 @@ olmo3()
 tokens("llama3", "llama-bpe", "<|begin_of_text|>")
 tokens("qwen2", "qwen2", None)
 corpus()
+gpts()

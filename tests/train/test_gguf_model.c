@@ -148,6 +148,8 @@ static void parameters_have_their_values(void **state)
     (void)state;
     check_values("llama");
     check_values("qwen3");
+    check_values("gpt2");
+    check_values("gptneox");
 }
 
 static void check_config(const char *name, const char *const *parts)

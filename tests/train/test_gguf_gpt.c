@@ -1,0 +1,156 @@
+/* GPT-2 and GPT-NeoX as GGUF files: what llama.cpp's package wrote is written again as it was, and what llama.cpp would
+ * compute otherwise is refused or noted. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "io/gguf_write.h"
+#include "model/gguf.h"
+#include "train/tiny.h"
+#include "train/weight_tensors.h"
+
+static const char *golden(char path[512], const char *name)
+{
+    snprintf(path, 512, "%s/golden/gguf/%s.gguf", ah_test_source(), name);
+    return path;
+}
+
+static void expect_same_tensors(const char *expected, const char *found)
+{
+    struct ah_gguf *left, *right;
+    assert_ok(ah__gguf_open(&left, expected));
+    assert_ok(ah__gguf_open(&right, found));
+    for (size_t i = 0; i < ah__gguf_count(left); i++) {
+        const struct ah_gguf_tensor *a = ah__gguf_at(left, i), *b = ah__gguf_find(right, a->name);
+        if (!b || a->type != b->type || a->rank != b->rank || memcmp(a->dim, b->dim, sizeof a->dim) != 0 ||
+            memcmp(a->data, b->data, a->bytes) != 0)
+            fail_msg("%s: tensor '%s': %s", found, a->name, b ? "another type, shape or other bytes" : "none");
+    }
+    assert_int_equal(ah__gguf_count(left), ah__gguf_count(right));
+    ah__gguf_close(left);
+    ah__gguf_close(right);
+}
+
+static const char *config_of(struct ah_model **model, const char *path)
+{
+    assert_ok(ah_model_load(model, path));
+    assert_null(ah_model_note(*model));
+    return ah_model_get(*model)->config;
+}
+
+/* Turned matrices, queries, keys and values part by part, positions in F32. */
+static void a_file_is_written_as_it_was(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *part; /* of the configuration */
+    } rows[] = {{"gpt2", "\"activation_function\": \"gelu_new\""}, {"gptneox", "\"rotary_pct\": 0.25"}};
+    char path[512], out[PATH_SIZE];
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        struct ah_model *before, *after;
+        at(out, ah_test_folder(), "out.gguf");
+        assert_ok(ah_export_gguf(out, golden(path, rows[i].name), "f16"));
+        expect_same_tensors(path, out);
+        assert_string_equal(config_of(&before, path), config_of(&after, out));
+        assert_non_null(strstr(ah_model_get(after)->config, rows[i].part));
+        ah_model_free(before);
+        ah_model_free(after);
+    }
+}
+
+#define NEOX                                                                                                           \
+    "{\"model_type\": \"gpt_neox\", \"vocab_size\": 268, \"hidden_size\": 16, \"intermediate_size\": 32, "             \
+    "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"max_position_embeddings\": 24"
+#define GPT2                                                                                                           \
+    "{\"model_type\": \"gpt2\", \"vocab_size\": 268, \"n_embd\": 16, \"n_layer\": 1, \"n_head\": 2, \"n_positions\": " \
+    "24"
+
+static void model_of(struct ah_model **model, const char *config)
+{
+    char path[PATH_SIZE];
+    write_text(at(path, ah_test_folder(), "config.json"), config);
+    assert_ok(ah_model_load(model, path));
+}
+
+static void what_llama_cpp_computes_otherwise_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *words;
+    } rows[] = {
+        {GPT2 ", \"activation_function\": \"relu\"}", "'activation_function': found 'relu', expected gelu or gelu_new"},
+        {NEOX ", \"attention_bias\": false}", "key 'attention_bias': found false, expected true"},
+        {NEOX ", \"rotary_pct\": 0}", "key 'rotary_pct': found 0, expected some channels to rotate"},
+        {NEOX ", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, "
+              "\"high_freq_factor\": 4}}",
+         "key 'rope_scaling.rope_type': found 'llama3', expected linear or yarn"},
+        {"{\"model_type\": \"opt\", \"vocab_size\": 268, \"hidden_size\": 16, \"num_hidden_layers\": 1, \"ffn_dim\": "
+         "32, "
+         "\"num_attention_heads\": 2, \"max_position_embeddings\": 24}",
+         "model 'opt': GGUF is written of llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, phi3, granite, "
+         "olmo2, olmo3, smollm3, gpt2 and gpt_neox; llama.cpp has no architecture for it"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        struct ah_gguf_writer *writer;
+        struct ah_model *model;
+        model_of(&model, rows[i].config);
+        assert_ok(ah__gguf_writer_new(&writer));
+        assert_fails(ah__gguf_put_config(writer, model), AH_EINPUT, rows[i].words);
+        ah__gguf_writer_free(writer);
+        ah_model_free(model);
+    }
+}
+
+/* A file's keys with nothing but an embedding in it give the configuration back. */
+static void configurations_come_back(void **state)
+{
+    (void)state;
+    static const char *const configs[] = {
+        GPT2 ", \"n_inner\": 24, \"tie_word_embeddings\": false, \"activation_function\": \"gelu\", "
+             "\"layer_norm_epsilon\": 0.001}",
+        NEOX ", \"hidden_act\": \"gelu_new\", \"use_parallel_residual\": false, \"rotary_pct\": 1, "
+             "\"rotary_emb_base\": 3000}",
+        NEOX ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4}}",
+        NEOX ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, \"original_max_position_embeddings\": 6}}",
+    };
+    const struct ah_shape table = ah_shape2(268, 16);
+    static const float zeros[268 * 16] = {0};
+    char path[PATH_SIZE];
+    for (size_t i = 0; i < AH_LENGTH(configs); i++) {
+        struct ah_gguf_writer *writer;
+        struct ah_model *model, *again;
+        model_of(&model, configs[i]);
+        assert_ok(ah__gguf_writer_new(&writer));
+        assert_ok(ah__gguf_put_config(writer, model));
+        ah__gguf_put_tensor(writer, "token_embd.weight", ah__gguf_type(AH_GGUF_F32), &table);
+        ah__gguf_put_tensor(writer, "output.weight", ah__gguf_type(AH_GGUF_F32), &table);
+        assert_ok(ah__gguf_writer_open(writer, at(path, ah_test_folder(), "keys.gguf")));
+        assert_ok(ah__gguf_writer_add(writer, zeros, sizeof zeros));
+        assert_ok(ah__gguf_writer_add(writer, zeros, sizeof zeros));
+        assert_ok(ah__gguf_writer_close(writer));
+        ah__gguf_writer_free(writer);
+        assert_string_equal(ah_model_get(model)->config, config_of(&again, path));
+        ah_model_free(model);
+        ah_model_free(again);
+    }
+}
+
+/* llama.cpp wants a head of a GPT-NeoX, whose embedding is it. */
+static void a_tied_neox_has_a_head_there(void **state)
+{
+    (void)state;
+    struct ah_model *model;
+    struct {
+        const char *config;
+        bool needs;
+    } rows[] = {{NEOX ", \"tie_word_embeddings\": true}", true}, {NEOX "}", false}, {GPT2 "}", false}};
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        model_of(&model, rows[i].config);
+        assert_int_equal(ah__gguf_needs_head(model), rows[i].needs);
+        ah_model_free(model);
+    }
+}
+
+AH_TEST_SUITE("train/gguf_gpt", cmocka_unit_test(a_file_is_written_as_it_was),
+              cmocka_unit_test(what_llama_cpp_computes_otherwise_is_refused),
+              cmocka_unit_test(configurations_come_back), cmocka_unit_test(a_tied_neox_has_a_head_there))

@@ -36,7 +36,8 @@ struct ah_step {
     double eta_s;
     double lane_busy[AH_LANE_COUNT]; /* fraction of a step each lane was busy, in the last step recorded */
     double val_loss;                 /* of the evaluation behind this step; NaN: none was due */
-    double reserved[8];
+    double learned_per_s;            /* of tokens_per_s, those whose target counts for the loss */
+    double reserved[7];
 };
 
 /* An option nobody set; so is NaN for a double, (uint64_t)AH_UNSET for the seed, a null string. ah_train() replaces it
@@ -55,7 +56,8 @@ struct ah_train_summary {
     int64_t profile_kept_s;                /* age of the profile as for ah_profile_measure; -1: measured or given */
     bool profile_given;                    /* by profile_path */
     int64_t trained;                       /* of params: those that are not frozen */
-    int64_t reserved[7];
+    double padding;                        /* share of an epoch's places that hold no token */
+    int64_t reserved[6];
 };
 
 /* One step's tokens [batch, seq], of all ranks. */
@@ -172,7 +174,7 @@ struct ah_train_result {
     double first_loss, last_loss; /* means of the first and last tenth of the steps */
     double uniform_loss;          /* of a uniform guess: ln(vocabulary) */
     int64_t profile_kept_s;       /* as for ah_profile_measure; -1 also with a profile_path */
-    double tokens_per_s;          /* at step_ns_median; 0 when no step was run */
+    double tokens_per_s;          /* at step_ns_median, places without a token included; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
     char device[32];        /* "cpu", "cuda:0" */
@@ -184,7 +186,9 @@ struct ah_train_result {
     int64_t updates_redone; /* host updates that had run before the norm was known and had to run again */
     int64_t step_ns_predicted, step_ns_median, steps_timed; /* median over the steps after the first two: so many */
     struct ah_plan plan;
-    int64_t reserved[8];
+    int64_t val_step; /* the step that val_loss is of */
+    double learned;   /* share of the places of all steps run whose target counts for the loss */
+    int64_t reserved[6];
 };
 
 struct ah_trainer;

@@ -16,6 +16,7 @@ struct chat_args {
 #define AT(field) offsetof(struct chat_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(talk.generate.model_dir), "DIR", NULL,
      "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, false},
     AH_ARG_ADAPTER(AT(talk.generate.adapter_dir)),

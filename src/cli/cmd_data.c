@@ -14,6 +14,7 @@ struct data_args {
 #define AT(field) offsetof(struct data_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(options.model_path), "FILE", NULL,
      "model whose tokenizer is used: a config.json, its folder, or a GGUF file", 0, 0, true},
     {"out", AH_ARG_TEXT, AT(options.out), "FILE", NULL, "token file to write", 0, 0, true},

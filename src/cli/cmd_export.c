@@ -8,6 +8,7 @@ struct export_args {
 #define AT(field) offsetof(struct export_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
      "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
     {"gguf", AH_ARG_TEXT, AT(gguf), "FILE", NULL, "GGUF file to write, for llama.cpp and its like", 0, 0, true},

@@ -10,6 +10,7 @@
 #define AT(field) offsetof(struct ah_fit_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,
      "machine: a100-40g, h200, ... or a file (default: this one, measured with one model)", 0, 0, false},
     {"ranks", AH_ARG_INT, AT(inputs.hardware_ranks), "N", NULL,

@@ -11,6 +11,7 @@ struct inspect_args {
 #define AT(field) offsetof(struct inspect_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(inputs.model_path), "FILE", NULL, "model: a config.json, its folder, or a GGUF file", 0,
      0, false},
     {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL, "folder of a training, instead of --model", 0, 0, false},

@@ -9,6 +9,7 @@ struct merge_args {
 #define AT(field) offsetof(struct merge_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
      "folder of a training of adapters, or with --adapter the model's: a folder or a GGUF file", 0, 0, true},
     AH_ARG_ADAPTER(AT(adapter)),

@@ -12,6 +12,7 @@ struct report_args {
 #define AT(field) offsetof(struct report_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "HTML file to write (default: report.html in the folder)", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
      "print the file's name as one JSON object in the last line; text goes to standard error", 0, 0, false},

@@ -13,6 +13,7 @@ struct tokenize_args {
 #define AT(field) offsetof(struct tokenize_args, field)
 
 static const struct ah_arg options[] = {
+    AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
      "folder with tokenizer.json, vocab.json and merges.txt, or tokenizer.model, or a GGUF file; else tokens are bytes",
      0, 0, true},

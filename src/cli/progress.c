@@ -55,8 +55,11 @@ static void format(char *line, size_t size, const struct ah_progress *progress, 
     if (progress->loss_weight > 0 && used > 0)
         used += snprintf(line + used, size - (size_t)used, " mean %.4f", progress->loss_sum / progress->loss_weight);
     if (used > 0 && (size_t)used < size)
-        used += snprintf(line + used, size - (size_t)used, "  %.0f tokens/s  ETA %s", step->tokens_per_s,
-                         ah__progress_clock(left, step->eta_s));
+        used += snprintf(line + used, size - (size_t)used, "  %.0f tokens/s", step->tokens_per_s);
+    if (step->learned_per_s < step->tokens_per_s && used > 0 && (size_t)used < size)
+        used += snprintf(line + used, size - (size_t)used, " (%.0f learned)", step->learned_per_s);
+    if (used > 0 && (size_t)used < size)
+        used += snprintf(line + used, size - (size_t)used, "  ETA %s", ah__progress_clock(left, step->eta_s));
     /* nobody knows before the second step has ended */
     bool known = step->lane_busy[0] > 0;
     for (size_t i = 0; known && i < sizeof lanes / sizeof lanes[0] && used > 0 && (size_t)used < size; i++)

@@ -18,6 +18,8 @@ void ah__training_print(FILE *to, const struct ah_train_summary *facts)
             ah_count_format(train, sizeof train, facts->train_tokens),
             ah_count_format(val, sizeof val, facts->val_tokens),
             facts->held_out ? " held back for validation" : " of the same for validation: too few to hold back");
+    if (facts->padding >= 0.005)
+        fprintf(to, "padding: %.0f%% of the places in sequences hold no token\n", 100 * facts->padding);
     fprintf(to, "steps: %lld to %lld of %lld x %lld %ss, %.3g epoch%s in all\n", (long long)facts->first_step,
             (long long)facts->steps, (long long)facts->batch, (long long)facts->seq, token, facts->epochs,
             facts->epochs == 1 ? "" : "s");
@@ -99,7 +101,11 @@ static void print_step_time(FILE *to, const struct ah_train_result *result)
     fprintf(to, "  %-14s %.2f ms measured (median of %lld step%s), %.2f ms predicted (%+.1f%%)\n", "step time",
             measured / 1e6, (long long)result->steps_timed, result->steps_timed == 1 ? "" : "s", predicted / 1e6,
             error);
-    fprintf(to, "  %-14s %.0f tokens/s\n", "speed", result->tokens_per_s);
+    fprintf(to, "  %-14s %.0f tokens/s", "speed", result->tokens_per_s);
+    if (result->learned < 1)
+        fprintf(to, ", of which %.0f (%.0f%%) are learned", result->learned * result->tokens_per_s,
+                100 * result->learned);
+    fputc('\n', to);
     if (result->profile_kept_s >= 0 && fabs(error) > 25)
         fprintf(to, "  %-14s the cached profile no longer fits this machine: --no-cache measures again\n", "note");
 }
@@ -114,8 +120,11 @@ void ah__summary_print(FILE *to, const struct ah_train_result *result, const str
     fprintf(to, "\n%s after step %lld", result->stopped ? "stopped" : "done", (long long)result->steps_done);
     if (isfinite(result->final_loss))
         fprintf(to, ": loss %.4f", result->final_loss);
-    if (isfinite(result->val_loss))
+    if (isfinite(result->val_loss)) {
         fprintf(to, ", validation loss %.4f (%.3f bits per %s)", result->val_loss, result->val_loss / M_LN2, unit);
+        if (result->val_step != result->steps_done)
+            fprintf(to, " after step %lld", (long long)result->val_step);
+    }
     fputc('\n', to);
     print_trend(to, result);
     print_step_time(to, result);
@@ -139,6 +148,7 @@ int ah__summary_json(const struct ah_train_result *result, const struct ah_train
         {"steps_timed", result->steps_timed},
         {"profile_kept_s", result->profile_kept_s},
         {"steps", result->steps_done},
+        {"val_step", result->val_step},
         {"micro_batch", result->micro_batch},
         {"clipped_steps", result->clipped_steps},
         {"skipped_steps", result->skipped_steps},
@@ -155,6 +165,8 @@ int ah__summary_json(const struct ah_train_result *result, const struct ah_train
     ah__out_number(stdout, result->clip);
     printf(", \"tokens_per_s\": ");
     ah__out_number(stdout, result->tokens_per_s);
+    printf(", \"learned\": ");
+    ah__out_number(stdout, result->learned);
     printf(", \"data\": [");
     print_sources_json(trainer);
     printf("], \"stopped\": %s, \"policy\": ", result->stopped ? "true" : "false");

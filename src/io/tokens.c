@@ -301,6 +301,7 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
     info->val_tokens = info->held_out ? val : count;
     info->train_tokens = info->held_out ? count - val : count;
     info->train_windows = (info->train_tokens - 1) / seq;
+    info->train_filled = info->train_windows * seq;
     info->val_windows = (info->val_tokens - 1) / seq;
     return AH_OK;
 }
@@ -319,6 +320,8 @@ static int examples_split(struct ah_tokens *tokens, double val_fraction)
     info->train_tokens = info->held_out ? corpus->examples[count - val].first : corpus->count;
     info->val_tokens = info->held_out ? corpus->count - info->train_tokens : corpus->count;
     info->examples = count;
+    for (int64_t i = 0; i < info->train_windows; i++)
+        info->train_filled += corpus->examples[i].length - 1;
     if (!tokens->packed)
         return AH_OK;
     AH_TRY(ah__pack_make(&tokens->train, corpus->examples, 0, info->train_windows, info->seq));
@@ -326,6 +329,20 @@ static int examples_split(struct ah_tokens *tokens, double val_fraction)
     info->train_windows = tokens->train.count;
     info->val_windows = tokens->val.count;
     return AH_OK;
+}
+
+int ah__tokens_packed(int64_t *out, const struct ah_tokens *tokens)
+{
+    const struct ah_tokens_info *info = &tokens->info;
+    struct ah_pack pack = {0};
+    *out = 0;
+    if (!info->examples)
+        return AH_OK;
+    int64_t count = info->examples - (info->held_out && !tokens->packed ? info->val_windows : 0);
+    int status = tokens->packed ? AH_OK : ah__pack_make(&pack, tokens->corpus.examples, 0, count, info->seq);
+    *out = tokens->packed ? info->train_windows : pack.count;
+    ah__pack_free(&pack);
+    return status;
 }
 
 static int split(struct ah_tokens *tokens, const char *path, int64_t seq, double val_fraction)

@@ -31,6 +31,7 @@ struct ah_tokens_info {
     int64_t train_tokens;     /* in the training part */
     int64_t val_tokens;       /* in the validation part */
     int64_t train_windows;    /* windows per epoch, >= 1 */
+    int64_t train_filled;     /* of their places [train_windows, seq]: those that hold a token */
     int64_t val_windows;      /* >= 1 */
     bool held_out;            /* the parts do not overlap */
     bool text;                /* not a token file */
@@ -74,6 +75,8 @@ struct ah_tokens_options {
 };
 int ah__tokens_open_with(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer,
                          int64_t vocab_size, const struct ah_tokens_options *options);
+/* How many windows the training part's examples would have, were they packed; 0 where there are none. AH_ENOMEM. */
+int ah__tokens_packed(int64_t *out, const struct ah_tokens *tokens);
 void ah__tokens_close(struct ah_tokens *tokens);
 const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens);
 /* info->format, or which one of examples that are all of one form. */

@@ -89,19 +89,20 @@ static void widen(struct scale *scale, double value)
     scale->high = value > scale->high ? value : scale->high;
 }
 
-/* Room around the values; what differs by rounding alone is constant. */
+/* Room around the values; what differs by rounding alone is constant. The axis begins at zero where that costs the
+ * curve no more than half of its height. */
 static void edges_set(struct scale *scale)
 {
     static const double constant = 1e-12;
     double range = scale->high - scale->low, size = fmax(fabs(scale->low), fabs(scale->high));
     double margin = range > constant * size ? 0.06 * range : size > 0 ? 0.1 * size : 1;
-    scale->low = scale->low >= 0 && scale->low < margin ? 0 : scale->low - margin;
+    scale->low = scale->low >= 0 && scale->low <= scale->high / 2 ? 0 : scale->low - margin;
     scale->high += margin;
     if (!(scale->last - scale->first > constant * fabs(scale->first)))
         scale->last = scale->first + fmax(1, 1e-6 * fabs(scale->first));
 }
 
-/* Wide enough for the smoothed curve and the dots; single values of a noisy series may lie beyond. */
+/* Wide enough for every value. */
 static struct scale scale_of(const struct ah_chart *chart)
 {
     const struct ah_series *main = chart->main, *dots = chart->dots;
@@ -111,9 +112,8 @@ static struct scale scale_of(const struct ah_chart *chart)
                           .high = main->value[0],
                           .top = TOP,
                           .height = chart->height - TOP - BOTTOM};
-    double sum = 0, weight = 0;
     for (size_t i = 0; i < main->count; i++)
-        widen(&scale, smooth(&sum, &weight, main->value[i], window_of(chart)));
+        widen(&scale, main->value[i]);
     for (size_t i = 0; dots && i < dots->count; i++)
         widen(&scale, dots->value[i]);
     double range = scale.high - scale.low;
@@ -148,6 +148,9 @@ static void axes(struct ah_buf *buf, const struct scale *scale)
                    "<line class=\"tick\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>"
                    "<text class=\"small end\" x=\"%d\" y=\"%d\">step</text>\n",
                    LEFT, LEFT + PLOT, bottom, bottom, LEFT - 8, bottom + 18);
+    if (scale->low < 0 || scale->low > 0)
+        ah__buf_printf(buf, "<text class=\"small end\" x=\"%d\" y=\"%d\">the vertical axis begins at %.3g</text>\n",
+                       LEFT + PLOT, bottom + 34, scale->low);
 }
 
 /* The series as it is: of many values that share a column of pixels the least and the greatest. */

@@ -349,6 +349,19 @@ int ah__training_plan(struct ah_training *training)
     return AH_OK;
 }
 
+/* Of the samples of all sources. */
+static double padding(const struct ah_training *training)
+{
+    double share = 0;
+    for (size_t i = 0; training->data && i < ah__mixture_count(training->data); i++) {
+        const struct ah_mixture_source *source = ah__mixture_source(training->data, i);
+        const struct ah_tokens_info *info = ah__tokens_info(source->tokens);
+        double filled = (double)info->train_filled / ((double)info->train_windows * (double)info->seq);
+        share += (1 - filled) * (double)source->slots / (double)ah__mixture_cycle(training->data);
+    }
+    return share;
+}
+
 void ah__training_summary(struct ah_train_summary *out, const struct ah_training *training)
 {
     const struct ah_settings *settings = &training->settings;
@@ -375,6 +388,7 @@ void ah__training_summary(struct ah_train_summary *out, const struct ah_training
         .micro_batches = ah__micro_batches(training->session->partition),
         .profile_kept_s = training->session->info.profile_kept_s,
         .profile_given = training->options->profile_path != NULL,
+        .padding = padding(training),
     };
 }
 

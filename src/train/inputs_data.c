@@ -53,8 +53,26 @@ static void tell_examples(const struct ah_training *training, const struct ah_to
     tell_turns(training, info, name);
 }
 
+/* Places that hold no token cost what others do. */
+static int tell_padding(const struct ah_training *training, const struct ah_mixture_source *source, const char *name)
+{
+    static const double worth = 0.1; /* a share of padding, and of sequences that packing saves */
+    const struct ah_tokens_info *info = ah__tokens_info(source->tokens);
+    double windows = (double)info->train_windows, filled = (double)info->train_filled / (windows * (double)info->seq);
+    int64_t packed;
+    if (training->settings.pack || filled > 1 - worth)
+        return AH_OK;
+    AH_TRY(ah__tokens_packed(&packed, source->tokens));
+    if (packed > 0 && (double)packed < (1 - worth) * windows)
+        ah__training_note(training,
+                          "%s%.0f%% of the places in sequences of %" PRId64 " are padding: --pack makes %" PRId64
+                          " sequences of %" PRId64,
+                          name, 100 * (1 - filled), info->seq, packed, info->train_windows);
+    return AH_OK;
+}
+
 /* What a user may not have meant of one source; `name` is "" or "FILE: ". */
-static void tell_source(const struct ah_training *training, const struct ah_mixture_source *source, const char *name)
+static int tell_source(const struct ah_training *training, const struct ah_mixture_source *source, const char *name)
 {
     const struct ah_tokens_info *info = ah__tokens_info(source->tokens);
     int64_t given = training->settings.seq;
@@ -77,6 +95,7 @@ static void tell_source(const struct ah_training *training, const struct ah_mixt
     if (info->memory_bytes)
         ah__training_note(training, "%stokens of %" PRId64 " documents take %s of memory", name, info->documents,
                           ah_size_format(bytes, sizeof bytes, info->memory_bytes));
+    return tell_padding(training, source, name);
 }
 
 /* What each file is of the whole. */
@@ -99,8 +118,9 @@ static int tell_data(const struct ah_training *training)
         if (count > 1)
             tell_share(training, source);
         AH_TRY(count > 1 ? ah__sprintf(&name, "%s: ", source->path) : ah__strdup(&name, ""));
-        tell_source(training, source, name);
+        int status = tell_source(training, source, name);
         ah__free(name);
+        AH_TRY(status);
     }
     return AH_OK;
 }

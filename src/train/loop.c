@@ -58,6 +58,15 @@ static unsigned flags_of(struct ah_loop *loop)
     return flags;
 }
 
+/* Of all ranks. */
+static int64_t targets_count(const struct ah_batch *batch, int64_t tokens)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < tokens; i++)
+        count += batch->targets[i] != AH_TARGET_IGNORED;
+    return count;
+}
+
 static int begin(struct ah_loop *loop, const struct ah_batch *batch)
 {
     struct ah_adam adam;
@@ -68,6 +77,7 @@ static int begin(struct ah_loop *loop, const struct ah_batch *batch)
     }
     ah__adam_init(&adam, &loop->settings->adamw, ah__schedule_lr(&loop->settings->schedule, number), number);
     adam.draw = (uint32_t)ah__hash_int((uint64_t)number, ah__hash_text("moments", loop->settings->seed));
+    loop->targets[number % AH_RUN_IN_FLIGHT] = targets_count(batch, loop->settings->batch * loop->settings->seq);
     AH_TRY(ah__run_begin(loop->run, batch, &adam, flags_of(loop)));
     loop->begun = number;
     return AH_OK;
@@ -144,6 +154,7 @@ static void fill_step(struct ah_step *step, const struct ah_loop *loop, int64_t 
     step->steps = settings->steps;
     step->lr = ah__schedule_lr(&settings->schedule, number);
     step->tokens_per_s = (double)(settings->batch * settings->seq) * 1e9 / (double)ns;
+    step->learned_per_s = (double)loop->targets[number % AH_RUN_IN_FLIGHT] * 1e9 / (double)ns;
     step->eta_s = (double)(step->steps - number) * loop->smooth_ns * 1e-9;
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         step->lane_busy[lane] = loop->lane_busy[lane];
@@ -204,6 +215,7 @@ static int take_result(struct ah_loop *loop, struct ah_step *step, const struct 
     if (!is_finite(result) && !loop->settings->skip_nonfinite)
         return ah__fail(AH_ENUMERIC, "step %" PRId64 ": the loss is %g and the gradient norm %g", number, result->loss,
                         result->grad_norm);
+    loop->learned += loop->targets[number % AH_RUN_IN_FLIGHT];
     loop->skipped_steps += isnan(result->clip_factor);
     loop->clipped_steps += result->clip_factor < 1;
     note_loss(loop, number, result->loss);
@@ -288,6 +300,7 @@ static int evaluate(struct ah_loop *loop)
     if (!isfinite(sum))
         return ah__fail(AH_ENUMERIC, "step %" PRId64 ": the validation loss is %g", loop->step, sum);
     loop->val_loss = sum / (double)count;
+    loop->val_step = loop->step;
     if (loop->metrics && loop->step > loop->start)
         return ah__metrics_val(loop->metrics, loop->step, loop->val_loss);
     return AH_OK;

@@ -32,6 +32,8 @@ struct ah_loop {
     /* What came of it. */
     int64_t step;       /* steps done in all: whose results have come */
     double val_loss;    /* NaN: never evaluated */
+    int64_t val_step;   /* that it was evaluated behind */
+    int64_t learned;    /* targets that counted, in all steps of this loop */
     bool stopped;       /* by the stop flag, with several ranks of any of them */
     int64_t saved_step; /* the last that was given to save; -1: none */
     bool saved_last;    /* as the last, so it is on disk */
@@ -42,6 +44,7 @@ struct ah_loop {
     struct ah_comm *comm; /* the ranks that train together */
     struct ah_run *run;
     int64_t begun;                          /* steps begun in all */
+    int64_t targets[AH_RUN_IN_FLIGHT];      /* that count, of the steps in flight, by their numbers */
     int64_t segment_start;                  /* steps done before this segment */
     struct ah_step ready[AH_RUN_IN_FLIGHT]; /* results that came and were not given yet, a ring */
     int ready_first, ready_count;

@@ -65,6 +65,8 @@ static void fill_result(struct ah_train_result *result, struct ah_training *trai
 {
     struct ah_dev_info info;
     int64_t step_ns = ah__loop_step_ns(&training->loop);
+    double places = (double)(training->settings.batch * training->settings.seq);
+    double steps = (double)(training->loop.step - training->loop.start);
     training->session->dev->ops->info(training->session->dev, &info);
     *result = (struct ah_train_result){
         .steps_done = training->loop.step,
@@ -72,12 +74,13 @@ static void fill_result(struct ah_train_result *result, struct ah_training *trai
         .saved = training->saved && training->loop.saved_step == training->loop.step,
         .final_loss = training->loop.loss,
         .val_loss = training->loop.val_loss,
+        .val_step = training->loop.val_step,
         .uniform_loss = training->loop.uniform_loss,
         .first_loss = ah__loop_mean_loss(&training->loop, false),
         .last_loss = ah__loop_mean_loss(&training->loop, true),
         .profile_kept_s = training->session->info.profile_kept_s,
-        .tokens_per_s =
-            step_ns ? (double)(training->settings.batch * training->settings.seq) * 1e9 / (double)step_ns : 0,
+        .tokens_per_s = step_ns ? places * 1e9 / (double)step_ns : 0,
+        .learned = steps > 0 ? (double)training->loop.learned / (places * steps) : NAN,
         .device_peak_bytes_predicted = training->session->plan.device_peak_bytes,
         .device_peak_bytes_used = info.device_high_water_bytes,
         .host_peak_bytes_predicted = training->session->plan.host_peak_bytes,
@@ -104,6 +107,7 @@ static void fill_stopped(struct ah_train_result *result, const struct ah_trainin
         .stopped = true,
         .final_loss = training->loop.loss,
         .val_loss = NAN,
+        .learned = NAN,
         .uniform_loss = training->loop.uniform_loss,
         .first_loss = NAN,
         .last_loss = NAN,

@@ -156,6 +156,37 @@ static void a_loss_that_does_not_fall(void **state)
     assert_says(ran.out, "fell: ");
 }
 
+/* Short chats in long sequences: what is padding and what is learned is told, and packing where it helps. */
+static void padding_is_told(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    char path[300];
+    snprintf(path, sizeof path, "%s/pairs.jsonl", at);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 40; i++)
+        fputs("{\"prompt\": \"12345\", \"completion\": \"678\"}\n", file); /* 9 bytes with the end: 8 places */
+    fclose(file);
+    static const char options[] = "--batch 2 --seq 32 --threads 1 --steps 2 --val-batches 0 --plan resident --json";
+    run("train --model %s/model.json --data %s %s", at, path, options);
+    assert_ran(0);
+    assert_says(ran.err, "75% of the places in sequences of 32 are padding: --pack makes 9 sequences of 36");
+    assert_says(ran.err, "\npadding: 75% of the places in sequences hold no token\n");
+    assert_says(ran.err, " learned)  ETA ");
+    assert_says(ran.err, " (12%) are learned"); /* 3 and the end, of 32 */
+    assert_says(ran.out, "\"learned\": 0.125");
+    run("train --model %s/model.json --data %s %s --pack", at, path, options);
+    assert_ran(0);
+    assert_null(strstr(ran.err, "padding"));
+    assert_says(ran.out, "\"learned\": 0.5");
+    run("train --model %s/model.json --data %s/text %s", at, at, options);
+    assert_ran(0);
+    assert_null(strstr(ran.err, "padding"));
+    assert_null(strstr(ran.err, "learned"));
+    assert_says(ran.out, "\"learned\": 1");
+}
+
 static void simulate_table(void **state)
 {
     (void)state;
@@ -301,5 +332,6 @@ static void passes_are_for_policies_that_have_them(void **state)
 AH_TEST_SUITE("cli/screen", cmocka_unit_test(pictures_are_of_the_passes_asked_for),
               cmocka_unit_test(passes_are_explained), cmocka_unit_test(passes_are_for_policies_that_have_them),
               cmocka_unit_test(one_step_time), cmocka_unit_test(the_trace_has_both), cmocka_unit_test(report_page),
-              cmocka_unit_test(facts_are_told), cmocka_unit_test(a_loss_that_does_not_fall),
-              cmocka_unit_test(simulate_table), cmocka_unit_test(control_bytes_are_shown))
+              cmocka_unit_test(facts_are_told), cmocka_unit_test(padding_is_told),
+              cmocka_unit_test(a_loss_that_does_not_fall), cmocka_unit_test(simulate_table),
+              cmocka_unit_test(control_bytes_are_shown))

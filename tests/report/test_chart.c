@@ -133,6 +133,45 @@ static void many_steps(void **state)
     ah__series_fini(&series);
 }
 
+/* Highest and lowest place of a chart's pale curve, and the chart itself, which the caller frees. */
+static struct ah_buf chart_of(const double *values, size_t count, double *top, double *bottom)
+{
+    struct ah_series series = series_of(values, count);
+    struct ah_buf buf = {0};
+    struct ah_chart chart = {.title = "", .name = "", .main = &series, .reference = NAN, .height = 300};
+    ah__chart(&buf, &chart);
+    assert_int_equal(buf.status, AH_OK);
+    ah__series_fini(&series);
+    const char *at = strstr(buf.text, "class=\"raw\" d=\"");
+    assert_non_null(at);
+    at += strlen("class=\"raw\" d=\"");
+    *top = 300, *bottom = 0;
+    for (double x, y; sscanf(at, "%*1[ML]%lf %lf", &x, &y) == 2; at += 1 + strcspn(at + 1, "L\"")) {
+        *top = fmin(*top, y);
+        *bottom = fmax(*bottom, y);
+    }
+    return buf;
+}
+
+/* An outlier is drawn where it is; an axis that does not begin at zero says where it does. */
+static void nothing_is_cut_off(void **state)
+{
+    (void)state;
+    double values[120], top, bottom;
+    for (int i = 0; i < 120; i++)
+        values[i] = i == 60 ? 10 : 1;
+    struct ah_buf buf = chart_of(values, 120, &top, &bottom);
+    assert_null(strstr(buf.text, "axis begins"));
+    double plot_bottom = 300 - 40, plot_top = 84, unit = (plot_bottom - bottom) / 1; /* the axis begins at zero */
+    assert_true(top > plot_top && fabs((plot_bottom - top) - 10 * unit) < 0.1);
+    ah__buf_free(&buf);
+    for (int i = 0; i < 120; i++)
+        values[i] = 5 + 0.01 * i;
+    buf = chart_of(values, 120, &top, &bottom);
+    assert_non_null(strstr(buf.text, ">the vertical axis begins at 4.93</text>"));
+    ah__buf_free(&buf);
+}
+
 static void smoothing(void **state)
 {
     (void)state;
@@ -213,4 +252,5 @@ static void failing_allocations(void **state)
 
 AH_TEST_SUITE("report/chart", cmocka_unit_test(any_numbers), cmocka_unit_test(axes_are_bounded),
               cmocka_unit_test(ticks), cmocka_unit_test(many_steps), cmocka_unit_test(smoothing),
-              cmocka_unit_test(metrics_are_read), cmocka_unit_test(failing_allocations))
+              cmocka_unit_test(nothing_is_cut_off), cmocka_unit_test(metrics_are_read),
+              cmocka_unit_test(failing_allocations))

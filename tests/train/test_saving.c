@@ -298,10 +298,34 @@ static void without_a_checkpoint_it_starts_over(void **state)
                  "there");
 }
 
+static int stop_at_5(const struct ah_step *step, void *context)
+{
+    (void)context;
+    return step->step == 5;
+}
+
 static int stop_at_2(const struct ah_step *step, void *context)
 {
     (void)context;
     return step->step % 3 == 2;
+}
+
+/* A training that was stopped knows which of its steps the last validation was of. */
+static void a_validation_keeps_its_step(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.val_every = 4;
+    options.val_batches = 1;
+    assert_ok(train_watched(&result, &options, NULL, stop_at_5));
+    assert_true(result.stopped && result.steps_done >= 5 && result.steps_done < 8);
+    assert_int_equal(result.val_step, 4);
+    options.resume_dir = options.out_dir;
+    assert_ok(ah_train(&result, &options));
+    assert_true(result.steps_done == STEPS && result.val_step == STEPS);
 }
 
 /* One command that starts a training and goes on with it, until it is done. */
@@ -482,9 +506,9 @@ AH_TEST_SUITE("train/saving", cmocka_unit_test(by_time_in_the_background), cmock
               cmocka_unit_test(data_cut_short_end_with_a_checkpoint),
               cmocka_unit_test(the_one_before_when_the_newest_is_damaged),
               cmocka_unit_test(without_a_checkpoint_it_starts_over),
-              cmocka_unit_test(the_same_command_starts_and_resumes), cmocka_unit_test(a_resume_knows_plan_and_budget),
-              cmocka_unit_test(a_resume_is_no_slower_than_before), cmocka_unit_test(like_another),
-              cmocka_unit_test(a_fixed_schedule_can_be_trained_in_parts),
+              cmocka_unit_test(the_same_command_starts_and_resumes), cmocka_unit_test(a_validation_keeps_its_step),
+              cmocka_unit_test(a_resume_knows_plan_and_budget), cmocka_unit_test(a_resume_is_no_slower_than_before),
+              cmocka_unit_test(like_another), cmocka_unit_test(a_fixed_schedule_can_be_trained_in_parts),
               cmocka_unit_test(nothing_left_rewrites_nothing),
               cmocka_unit_test(stopped_before_the_first_step_writes_nothing),
               cmocka_unit_test(without_a_folder_it_says_so))

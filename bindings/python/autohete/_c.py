@@ -457,7 +457,8 @@ class ah_step(Structure):
         ("eta_s", c_double),
         ("lane_busy", c_double * AH_LANE_COUNT),
         ("val_loss", c_double),
-        ("reserved", c_double * 8),
+        ("learned_per_s", c_double),
+        ("reserved", c_double * 7),
     ]
 
 
@@ -482,7 +483,8 @@ class ah_train_summary(Structure):
         ("profile_kept_s", c_int64),
         ("profile_given", c_bool),
         ("trained", c_int64),
-        ("reserved", c_int64 * 7),
+        ("padding", c_double),
+        ("reserved", c_int64 * 6),
     ]
 
 
@@ -600,7 +602,9 @@ class ah_train_result(Structure):
         ("step_ns_median", c_int64),
         ("steps_timed", c_int64),
         ("plan", ah_plan),
-        ("reserved", c_int64 * 8),
+        ("val_step", c_int64),
+        ("learned", c_double),
+        ("reserved", c_int64 * 6),
     ]
 
 

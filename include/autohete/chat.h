@@ -20,8 +20,8 @@ AH_API int ah_chat_open(const struct ah_chat **chat, const char *model_path, con
 AH_API void ah_chat_close(const struct ah_chat *chat);
 
 struct ah_chat_options {
-    /* JSON: a list of messages, or an object with "messages", maybe "tools", "add_generation_prompt" and whatever else
-     * the template may see ("enable_thinking"). */
+    /* JSON: a list of messages, or a conversation as a record of training data (docs/data.md) in any form, with tools,
+     * "add_generation_prompt" and whatever else the template reads by its name ("enable_thinking"). */
     const char *conversation;
     size_t length;              /* bytes of it */
     const char *name;           /* where it comes from, for messages; null: "messages" */

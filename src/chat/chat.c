@@ -50,6 +50,22 @@ void ah__chat_close(const struct ah_chat *chat)
     ah__free(own);
 }
 
+static bool reads(const struct ah_chat *chat, const char *name, size_t length, bool inside)
+{
+    return ah__jinja_reads(chat->plain, name, length, inside) ||
+           (chat->tools && ah__jinja_reads(chat->tools, name, length, inside));
+}
+
+bool ah__chat_reads(const struct ah_chat *chat, const char *name, size_t length)
+{
+    return reads(chat, name, length, false);
+}
+
+bool ah__chat_mentions(const struct ah_chat *chat, const char *name, size_t length)
+{
+    return reads(chat, name, length, true);
+}
+
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 /* The names that reasoning goes by; the first that is there speaks for all. */

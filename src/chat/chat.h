@@ -24,6 +24,10 @@ int ah__chat_new(const struct ah_chat **out, const struct ah_chat_source *plain,
 /* Null is fine. */
 void ah__chat_close(const struct ah_chat *chat);
 
+/* Whether a template of the chat has this name as a variable's; whether as that of a member, as of a message. */
+bool ah__chat_reads(const struct ah_chat *chat, const char *name, size_t length);
+bool ah__chat_mentions(const struct ah_chat *chat, const char *name, size_t length);
+
 struct ah_conversation {
     const cJSON *messages;      /* a list of objects */
     const cJSON *tools;         /* a list, or null */

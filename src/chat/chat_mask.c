@@ -59,21 +59,30 @@ static bool is_assistant(struct ah_datum message)
     return role && ah__datum_is(*role, "assistant");
 }
 
-/* Whether it is learned: OpenAI's data say by `weight`, 0 or 1, which turns of an assistant are. */
+/* A mark of a message, true or 1: it is learned, false or 0: it is not. */
+static int mark_read(bool *learned, const struct ah_prepared *prepared, size_t index, const char *key,
+                     struct ah_datum mark)
+{
+    bool truth = mark.kind == AH_DATUM_NONE || ah__datum_true(mark);
+    *learned = *learned && truth;
+    if (mark.kind == AH_DATUM_NONE ||
+        (ah__datum_is_number(mark) && fabs(ah__datum_as_real(mark) - (truth ? 1 : 0)) < 1e-9))
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: message %zu: %s: found another value, expected 0 or false (not learned), 1 or true",
+                    prepared->name, index, key);
+}
+
+/* Whether it is learned: data say by these keys which turns of an assistant are (docs/data.md says whose). */
 static int is_weighed(bool *out, const struct ah_prepared *prepared, size_t index)
 {
-    const struct ah_datum *weight = ah__datum_member(prepared->messages.list->items[index], "weight");
+    static const char *const keys[] = {"weight", "train", "training", "loss", "loss_weight"};
     *out = true;
-    if (!weight || weight->kind == AH_DATUM_NONE)
-        return AH_OK;
-    double value = weight->kind == AH_DATUM_INT    ? (double)weight->integer
-                   : weight->kind == AH_DATUM_REAL ? weight->real
-                                                   : -1;
-    *out = value > 0;
-    return fabs(value) < 1e-9 || fabs(value - 1) < 1e-9
-               ? AH_OK
-               : ah__fail(AH_EINPUT, "%s: message %zu: weight: found another value, expected 0 (not learned) or 1",
-                          prepared->name, index);
+    for (size_t i = 0; i < AH_LENGTH(keys); i++) {
+        const struct ah_datum *mark = ah__datum_member(prepared->messages.list->items[index], keys[i]);
+        if (mark)
+            AH_TRY(mark_read(out, prepared, index, keys[i], *mark));
+    }
+    return AH_OK;
 }
 
 /* Whether a message from `first` on is an assistant's that is not learned. */

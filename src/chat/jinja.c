@@ -10,6 +10,7 @@ enum { TEMPLATE_BYTES_MOST = 1 << 28 }; /* of a parsed template, values and all 
 struct ah_jinja {
     struct ah_heap heap;
     struct ah_node *body;
+    struct ah_tokens tokens;
     const char *name;
     bool marked;
 };
@@ -21,7 +22,8 @@ int ah__jinja_open(const struct ah_jinja **out, const char *source, size_t lengt
     jinja->heap.most = TEMPLATE_BYTES_MOST;
     int status = ah__arena_strdup(&jinja->heap.arena, &jinja->name, name);
     if (status == AH_OK)
-        status = ah__jinja_parse(&jinja->body, &jinja->marked, &jinja->heap, source, length, jinja->name);
+        status =
+            ah__jinja_parse(&jinja->body, &jinja->marked, &jinja->tokens, &jinja->heap, source, length, jinja->name);
     if (status == AH_OK)
         *out = jinja;
     else
@@ -41,6 +43,19 @@ void ah__jinja_close(const struct ah_jinja *jinja)
 bool ah__jinja_is_marked(const struct ah_jinja *jinja)
 {
     return jinja->marked;
+}
+
+bool ah__jinja_reads(const struct ah_jinja *jinja, const char *name, size_t length, bool inside)
+{
+    for (size_t i = 0; i < jinja->tokens.count; i++) {
+        const struct ah_token *at = &jinja->tokens.items[i];
+        bool member = i && at[-1].kind == AH_TOKEN_SIGN && at[-1].length == 1 && *at[-1].text == '.';
+        bool fits = inside ? at->kind == AH_TOKEN_STRING || (at->kind == AH_TOKEN_NAME && member)
+                           : at->kind == AH_TOKEN_NAME && !member;
+        if (fits && at->length == length && memcmp(at->text, name, length) == 0)
+            return true;
+    }
+    return false;
 }
 
 int ah__jinja_render(struct ah_rendered *out, const struct ah_jinja *jinja, struct ah_heap *heap,

@@ -19,6 +19,9 @@ void ah__jinja_close(const struct ah_jinja *jinja);
 /* Whether it has {% generation %} blocks. */
 bool ah__jinja_is_marked(const struct ah_jinja *jinja);
 
+/* Whether it has this name as a variable's or, `inside`, as that of what is in another value: m.name, m['name']. */
+bool ah__jinja_reads(const struct ah_jinja *jinja, const char *name, size_t length, bool inside);
+
 /* A part of the rendered text, in bytes. */
 struct ah_text_span {
     size_t begin, end;

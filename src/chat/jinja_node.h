@@ -2,7 +2,7 @@
 #ifndef AH_CHAT_JINJA_NODE_H
 #define AH_CHAT_JINJA_NODE_H
 
-#include "chat/datum.h"
+#include "chat/jinja_lex.h"
 
 enum ah_node_kind {
     /* Expressions. */
@@ -54,9 +54,9 @@ struct ah_node {
     struct ah_node *next;
 };
 
-/* A template's body, in the heap, which holds names and texts too. `marked`: it has generation blocks. AH_EINPUT:
- * "NAME: line N: found ..., expected ...". */
-int ah__jinja_parse(struct ah_node **body, bool *marked, struct ah_heap *heap, const char *source, size_t length,
-                    const char *name);
+/* A template's body, in the heap, which holds names and texts too. `marked`: it has generation blocks; `tokens`: what
+ * it was parsed from. AH_EINPUT: "NAME: line N: found ..., expected ...". */
+int ah__jinja_parse(struct ah_node **body, bool *marked, struct ah_tokens *tokens, struct ah_heap *heap,
+                    const char *source, size_t length, const char *name);
 
 #endif

@@ -254,13 +254,12 @@ static int statement(struct ah_node **out, struct ah_parser *parser)
                                    "continue)");
 }
 
-int ah__jinja_parse(struct ah_node **body, bool *marked, struct ah_heap *heap, const char *source, size_t length,
-                    const char *name)
+int ah__jinja_parse(struct ah_node **body, bool *marked, struct ah_tokens *tokens, struct ah_heap *heap,
+                    const char *source, size_t length, const char *name)
 {
-    struct ah_tokens tokens;
     struct ah_parser parser = {.heap = heap, .name = name};
-    AH_TRY(ah__jinja_lex(&tokens, heap, source, length, name));
-    parser.at = tokens.items;
+    AH_TRY(ah__jinja_lex(tokens, heap, source, length, name));
+    parser.at = tokens->items;
     AH_TRY(statements(body, &parser, NULL));
     *marked = parser.marked;
     return AH_OK;

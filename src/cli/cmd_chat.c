@@ -27,7 +27,7 @@ static const struct ah_arg options[] = {
      "tokens of the whole conversation at most (default: the model's longest, at most 4096)", 2, 16777216, false},
     AH_ARGS_SAMPLING(AT(talk.generate), "512"),
     {"render", AH_ARG_TEXT, AT(render.conversation), "FILE", NULL,
-     "print the text of a conversation instead (JSON: a list of messages, or an object with messages, tools, ...; -: "
+     "print the text of a conversation instead (JSON: a list of messages, or a record of training data; -: "
      "standard input)",
      0, 0, false},
     {"generation-prompt", AH_ARG_FLAG, AT(render.generation), NULL, NULL,

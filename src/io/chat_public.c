@@ -4,6 +4,7 @@
 #include "base/json_python.h"
 #include "io/folder.h"
 #include "io/model_chat.h"
+#include "io/record_chat.h"
 
 int ah_chat_open(const struct ah_chat **chat, const char *model_path, const char *template_path)
 {
@@ -29,16 +30,19 @@ void ah_chat_close(const struct ah_chat *chat)
 
 /* A conversation as JSON, and what it is made of. Zero-initialised before; freed after. */
 struct given {
-    cJSON *tree, *messages, *tools;
+    struct ah_buf wrapped; /* a list of messages, as a record */
+    struct ah_form_store store;
+    struct ah_document document;
+    struct ah_record record;
     struct tm now;
     struct ah_conversation conversation;
 };
 
 static void given_free(struct given *given)
 {
-    cJSON_Delete(given->tree);
-    cJSON_Delete(given->messages);
-    cJSON_Delete(given->tools);
+    ah__buf_free(&given->wrapped);
+    ah__form_store_free(&given->store);
+    ah__record_free(&given->record);
 }
 
 /* "YYYY-MM-DD" at noon. */
@@ -49,38 +53,39 @@ static int date_read(struct tm *out, const char *date)
     return end && !*end ? AH_OK : ah__fail(AH_EINPUT, "date: found '%s', expected YYYY-MM-DD", date);
 }
 
-/* What has a meaning here goes out of the object; what is left are the template's variables. */
-static int object_take(struct given *given, const char *name)
+/* The record that an object is, or a list of messages. */
+static int document_read(struct given *given, const char *text, size_t length, const char *name)
 {
-    cJSON *generation = cJSON_DetachItemFromObjectCaseSensitive(given->tree, "add_generation_prompt");
-    given->conversation.add_generation_prompt |= cJSON_IsTrue(generation);
-    cJSON_Delete(generation);
-    given->messages = cJSON_DetachItemFromObjectCaseSensitive(given->tree, "messages");
-    given->tools = cJSON_DetachItemFromObjectCaseSensitive(given->tree, "tools");
-    if (!given->messages)
-        return ah__fail(AH_EINPUT, "%s: found no key 'messages', expected a list of messages", name);
-    if (given->tools && !cJSON_IsArray(given->tools) && !cJSON_IsNull(given->tools))
-        return ah__fail(AH_EINPUT, "%s: key 'tools': found another value, expected a list", name);
-    return AH_OK;
+    struct ah_records records = {.kind = AH_RECORDS_ALONE, .path = name, .line = 1, .count = 1};
+    cJSON *tree;
+    AH_TRY(ah__json_value_parse(&tree, text, length, name)); /* all of it, so that faults have their place */
+    const bool object = cJSON_IsObject(tree), list = cJSON_IsArray(tree);
+    cJSON_Delete(tree);
+    if (!object && !list)
+        return ah__fail(AH_EINPUT, "%s: found neither a list nor an object, expected messages", name);
+    size_t blank = ah__json_blank(text, length);
+    if (list)
+        ah__buf_printf(&given->wrapped, "{\"messages\": %.*s}", (int)(length - blank), text + blank);
+    AH_TRY(given->wrapped.status);
+    records.text = list ? given->wrapped.text : text + blank;
+    records.length = list ? given->wrapped.length : length - blank;
+    AH_TRY(ah__form_read(&given->document, &given->store, &records, AH_DATA_AUTO));
+    if (given->document.kind == AH_DOCUMENT_CHAT)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: found a record of %s, which is no conversation, expected messages", name,
+                    ah__data_format_words[given->document.form]);
 }
 
-static int given_read(struct given *given, const struct ah_chat_options *options)
+static int given_read(struct given *given, const struct ah_chat *chat, const struct ah_chat_options *options)
 {
     const char *name = options->name ? options->name : "messages";
-    given->conversation.add_generation_prompt = options->add_generation_prompt;
-    given->conversation.name = name;
     if (options->date) {
         AH_TRY(date_read(&given->now, options->date));
         given->conversation.now = &given->now;
     }
-    AH_TRY(ah__json_value_parse(&given->tree, options->conversation, options->length, name));
-    bool object = cJSON_IsObject(given->tree);
-    if (object)
-        AH_TRY(object_take(given, name));
-    given->conversation.messages = object ? given->messages : given->tree;
-    given->conversation.tools = given->tools;
-    given->conversation.variables = object ? given->tree : NULL;
-    return AH_OK;
+    AH_TRY(document_read(given, options->conversation, options->length, name));
+    given->conversation.add_generation_prompt = options->add_generation_prompt || given->document.generation;
+    return ah__record_conversation(&given->conversation, &given->record, &given->document, chat, name);
 }
 
 /* The buffer's text, or an empty one, for users. */
@@ -99,7 +104,7 @@ int ah_chat_render(char **text, size_t *length, const struct ah_chat *chat, cons
 {
     struct given given = {0};
     struct ah_buf buf = {0};
-    int status = given_read(&given, options);
+    int status = given_read(&given, chat, options);
     if (status == AH_OK)
         status = ah__chat_render(&buf, chat, &given.conversation);
     if (status == AH_OK)
@@ -133,8 +138,8 @@ int ah_chat_mask(char **json, size_t *length, const struct ah_chat *chat, const 
     enum ah_train_on on = AH_TRAIN_ON_ASSISTANT;
     int status = ah__train_on_parse(&on, train_on);
     if (status == AH_OK)
-        status = given_read(&given, options);
-    if (status == AH_OK)
+        status = given_read(&given, chat, options);
+    if (status == AH_OK && !given.document.bad) /* of a bad answer nothing is learned */
         status = ah__chat_mask(&masked, chat, &given.conversation, on);
     if (status == AH_OK) {
         pieces_print(&buf, &masked);

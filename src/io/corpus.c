@@ -5,9 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/json_python.h"
 #include "dev/host/pages.h"
 #include "io/model_chat.h"
+#include "io/record_chat.h"
 
 struct loader {
     struct ah_corpus *corpus;
@@ -16,6 +16,7 @@ struct loader {
     const struct ah_corpus_chat *how; /* null: conversations are not read */
     const struct ah_chat *chat;       /* once a conversation was met; null: there is no template */
     bool chat_sought;
+    struct ah_unread unread;
     char unsaid[256]; /* where the first conversation is in which no assistant says what is learned; "": none */
     int64_t vocab_size, most;
     int64_t free_bytes; /* when it began; INT64_MAX: not known */
@@ -302,19 +303,6 @@ static int pieces_add(struct loader *loader, const struct ah_chat_masked *masked
     return AH_OK;
 }
 
-/* Some data sets have their tools as JSON in a text; `parsed` is freed by the caller. */
-static int tools_read(const cJSON **tools, cJSON **parsed, const cJSON *given, const char *where)
-{
-    *tools = given;
-    if (cJSON_IsString(given)) {
-        AH_TRY(ah__json_value_parse(parsed, given->valuestring, strlen(given->valuestring), where));
-        *tools = *parsed;
-    }
-    if (*tools && !cJSON_IsArray(*tools) && !cJSON_IsNull(*tools))
-        return ah__fail(AH_EINPUT, "%s: key 'tools': found another value, expected a list", where);
-    return AH_OK;
-}
-
 /* Data sets have conversations that broke off before an answer, and empty ones. */
 static bool says_nothing(const struct loader *loader, const struct ah_document *document)
 {
@@ -336,18 +324,16 @@ static int chat_add(struct loader *loader, const struct ah_document *document)
     static const struct tm day = {
         .tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_hour = 12, .tm_wday = 5, .tm_yday = 207};
     struct ah_chat_masked masked = {0};
-    struct ah_conversation conversation = {.messages = document->messages,
-                                           .given = document->given,
-                                           .name = ah__documents_where(loader->documents),
-                                           .now = &day};
-    cJSON *parsed = NULL;
-    int status = tools_read(&conversation.tools, &parsed, document->tools, conversation.name);
+    struct ah_record record = {0};
+    struct ah_conversation conversation = {.now = &day};
+    int status =
+        ah__record_conversation(&conversation, &record, document, loader->chat, ah__documents_where(loader->documents));
     if (status == AH_OK)
         status = ah__chat_mask(&masked, loader->chat, &conversation, loader->how->train_on);
     if (status == AH_OK)
         status = pieces_add(loader, &masked);
     loader->corpus->templated = true;
-    cJSON_Delete(parsed);
+    ah__record_free(&record);
     ah__chat_masked_free(&masked);
     return status;
 }
@@ -362,24 +348,41 @@ static int no_template(const struct loader *loader, const struct ah_document *do
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
+/* A conversation goes through the template; what is none, and an instruction without a template, does not. */
+static int chat_read(bool *done, struct loader *loader, const struct ah_document *document)
+{
+    struct ah_corpus *corpus = loader->corpus;
+    *done = true;
+    if (loader->chat && says_nothing(loader, document)) {
+        corpus->unlearned++;
+        if (!*loader->unsaid)
+            snprintf(loader->unsaid, sizeof loader->unsaid, "%s", ah__documents_where(loader->documents));
+        return AH_OK;
+    }
+    *done = loader->chat;
+    if (loader->chat)
+        return chat_add(loader, document);
+    return document->completion ? AH_OK : no_template(loader, document);
+}
+
 /* Whatever is no running text. */
 static int record_read(struct loader *loader, const struct ah_document *document)
 {
     struct ah_corpus *corpus = loader->corpus;
+    bool done = false;
     corpus->form = corpus->documents > 1 && corpus->form != document->form ? AH_DATA_AUTO : document->form;
-    if (document->kind == AH_DOCUMENT_CHAT) {
+    if (document->kind == AH_DOCUMENT_CHAT)
         AH_TRY(chat_find(loader));
-        if (loader->chat && says_nothing(loader, document)) {
-            corpus->unlearned++;
-            if (!*loader->unsaid)
-                snprintf(loader->unsaid, sizeof loader->unsaid, "%s", ah__documents_where(loader->documents));
-            return AH_OK;
-        }
-        if (loader->chat)
-            return chat_add(loader, document);
-        if (!document->completion)
-            return no_template(loader, document);
+    AH_TRY(ah__unread_add(&loader->unread, document, loader->chat));
+    if (document->bad) {
+        corpus->bad++;
+        corpus->bad_key = document->bad;
+        return AH_OK;
     }
+    if (document->kind == AH_DOCUMENT_CHAT)
+        AH_TRY(chat_read(&done, loader, document));
+    if (done)
+        return AH_OK;
     if (document->kind != AH_DOCUMENT_IDS)
         AH_TRY(ah__document_end_check(loader->tokenizer, loader->vocab_size));
     return example_read(loader, document);
@@ -399,6 +402,7 @@ static int load_all(struct loader *loader)
             AH_TRY(record_read(loader, &document));
             continue;
         }
+        AH_TRY(ah__unread_add(&loader->unread, &document, NULL));
         if (!document.alone)
             AH_TRY(ah__document_end_check(loader->tokenizer, loader->vocab_size));
         AH_TRY(text_add(loader, &document));
@@ -436,6 +440,9 @@ int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t coun
     corpus.bytes = ah__documents_bytes(loader.documents);
     if (status == AH_OK && corpus.templated)
         corpus.signature = learned_signature(&corpus);
+    if (status == AH_OK)
+        status = ah__unread_text(&corpus.unread, &loader.unread);
+    ah__unread_free(&loader.unread);
     ah__documents_close(loader.documents);
     ah__chat_close(loader.chat);
     if (status == AH_OK)
@@ -450,5 +457,6 @@ void ah__corpus_free(struct ah_corpus *corpus)
     ah__free(corpus->ids);
     ah__free(corpus->learned);
     ah__free(corpus->examples);
+    ah__free(corpus->unread);
     *corpus = (struct ah_corpus){0};
 }

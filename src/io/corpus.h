@@ -35,6 +35,9 @@ struct ah_corpus {
     int64_t cut;              /* examples that were longer than seq + 1 */
     int64_t left_out;         /* examples of which nothing that is learned had room */
     int64_t unlearned;        /* and examples of which nothing is learned, whatever room there is */
+    int64_t bad;              /* and examples whose answer their data call a bad one */
+    const char *bad_key;      /* by this key; null: there are none */
+    char *unread;             /* keys that nobody reads (io/record_chat.h); null: none */
     bool templated;           /* a chat template was used */
     int64_t turns, apart;     /* of assistants that are learned, and those of them that are an example of their own */
     int64_t bytes;            /* of the files */

@@ -7,8 +7,9 @@
 #include "base/format.h"
 #include "base/json_python.h"
 #include "io/forms_internal.h"
+#include "io/forms_keys.h"
 
-enum { KEYS_MOST = 6, LISTED_BYTES = 120, LABEL_IGNORED = -100 };
+enum { LISTED_BYTES = 120, LABEL_IGNORED = -100 };
 
 const char *const ah__data_format_words[AH_DATA_FORMAT_COUNT] = {
 #define FORMAT_WORD(id, word) word,
@@ -58,6 +59,7 @@ void ah__form_store_free(struct ah_form_store *store)
     ah__buf_free(&store->layout);
     ah__free(store->ids);
     ah__free(store->learned);
+    ah__free(store->extras);
     *store = (struct ah_form_store){0};
 }
 
@@ -75,6 +77,34 @@ int ah__form_text_or_none(const char **out, const struct ah_form_record *record,
 {
     *out = "";
     return ah__json_has(&record->json, key) ? ah__json_string(out, &record->json, key) : AH_OK;
+}
+
+int ah__form_extra_add(struct ah_form_record *record, const char *key, size_t key_length, const char *value,
+                       size_t value_length)
+{
+    struct ah_form_store *store = record->store;
+    struct ah_document *out = record->out;
+    AH_TRY(ah__grow(&store->extras, &store->extra_room, out->extra_count + 1, sizeof *store->extras));
+    store->extras[out->extra_count++] = (struct ah_form_extra){key, key_length, value, value_length};
+    out->extras = store->extras;
+    return AH_OK;
+}
+
+int ah__form_unread(struct ah_form_record *record, const char *key)
+{
+    return ah__form_extra_add(record, key, strlen(key), "true", strlen("true"));
+}
+
+int ah__form_text_of(const char **out, struct ah_form_record *record, const char *key, const char *other)
+{
+    const char *text;
+    AH_TRY(ah__form_text_or_none(out, record, key));
+    AH_TRY(ah__form_text_or_none(&text, record, other));
+    if (!**out)
+        *out = text;
+    else if (*text && strcmp(*out, text) != 0)
+        return ah__form_unread(record, other);
+    return AH_OK;
 }
 
 cJSON *ah__form_member(const struct ah_form_record *record, const char *key)
@@ -120,12 +150,27 @@ int ah__form_list(cJSON **out, const struct ah_form_record *record, const char *
 
 /* ---- pairs and texts --------------------------------------------------------------------------------------------- */
 
+/* What stands beside a prompt that is a text has no place in it. */
+static int beside_prompt(struct ah_form_record *record)
+{
+    static const char *const keys[] = {"system", "system_prompt", "history",
+                                       "tools",  "functions",     "chat_template_kwargs"};
+    for (size_t i = 0; i < AH_LENGTH(keys); i++)
+        if (ah__form_is_filled(ah__form_member(record, keys[i])))
+            AH_TRY(ah__form_unread(record, keys[i]));
+    return AH_OK;
+}
+
 static int pair_read(struct ah_document *out, struct ah_form_record *record)
 {
     bool response = !ah__json_has(&record->json, "completion") && ah__json_has(&record->json, "response");
     const char *key = response ? "response" : "completion";
+    if (!response && ah__json_has(&record->json, "response"))
+        AH_TRY(ah__form_unread(record, "response"));
+    AH_TRY(ah__form_marks(out, record));
     if (cJSON_IsArray(ah__form_member(record, "prompt")))
         return ah__form_message_lists(out, record, key);
+    AH_TRY(beside_prompt(record));
     AH_TRY(ah__form_text(&out->text, &out->length, record, "prompt"));
     out->kind = AH_DOCUMENT_PAIR;
     return ah__form_text(&out->completion, &out->completion_length, record, key);
@@ -168,39 +213,66 @@ static int beside_get(cJSON **out, const struct ah_form_record *record, const ch
                                         record->json.path, key, found, expected);
 }
 
+/* Lists that say which ids are not learned, or not there. */
+static const char *const masks[] = {"attention_mask", "completion_mask", "assistant_masks"};
+struct beside {
+    const cJSON *labels, *masks[AH_LENGTH(masks)];
+};
+
+static int beside_begin(struct beside *out, const struct ah_form_record *record, const cJSON *ids)
+{
+    cJSON *list;
+    AH_TRY(beside_get(&list, record, "labels", ids));
+    out->labels = list ? list->child : NULL;
+    for (size_t i = 0; i < AH_LENGTH(masks); i++) {
+        AH_TRY(beside_get(&list, record, masks[i], ids));
+        out->masks[i] = list ? list->child : NULL;
+    }
+    return AH_OK;
+}
+
+static void beside_next(struct beside *beside)
+{
+    beside->labels = beside->labels ? beside->labels->next : NULL;
+    for (size_t i = 0; i < AH_LENGTH(masks); i++)
+        beside->masks[i] = beside->masks[i] ? beside->masks[i]->next : NULL;
+}
+
 static int id_add(struct ah_document *out, const struct ah_form_record *record, size_t index, const cJSON *id,
-                  const cJSON *label, const cJSON *mask)
+                  const struct beside *beside)
 {
     struct ah_form_store *store = record->store;
+    const cJSON *label = beside->labels;
+    bool learned = !label || label->valueint != LABEL_IGNORED;
     if (!is_integer(id, 0))
         return ids_fail(record, "input_ids", index, id, "a token's id");
     if (label &&
         (!is_integer(label, LABEL_IGNORED) || (label->valueint != LABEL_IGNORED && label->valueint != id->valueint)))
         return ids_fail(record, "labels", index, label, "the id of input_ids there, or -100");
-    if (mask && !(is_integer(mask, 0) && mask->valueint <= 1))
-        return ids_fail(record, "attention_mask", index, mask, "0 or 1");
-    if (mask && mask->valueint == 0)
-        return AH_OK; /* padding */
+    for (size_t i = 0; i < AH_LENGTH(masks); i++) {
+        const cJSON *mask = beside->masks[i];
+        if (mask && !(is_integer(mask, 0) && mask->valueint <= 1))
+            return ids_fail(record, masks[i], index, mask, "0 or 1");
+        if (mask && mask->valueint == 0 && i == 0)
+            return AH_OK; /* padding */
+        learned = learned && (!mask || mask->valueint);
+    }
     AH_TRY(ah__grow(&store->ids, &store->id_room, out->id_count + 1, sizeof *store->ids));
     AH_TRY(ah__grow(&store->learned, &store->learned_room, out->id_count + 1, sizeof *store->learned));
     store->ids[out->id_count] = id->valueint;
-    store->learned[out->id_count++] = !label || label->valueint != LABEL_IGNORED;
+    store->learned[out->id_count++] = learned;
     return AH_OK;
 }
 
 static int ids_read(struct ah_document *out, struct ah_form_record *record)
 {
-    cJSON *ids, *labels, *mask;
+    cJSON *ids;
+    struct beside beside;
     AH_TRY(ah__form_list(&ids, record, "input_ids"));
-    AH_TRY(beside_get(&labels, record, "labels", ids));
-    AH_TRY(beside_get(&mask, record, "attention_mask", ids));
-    const cJSON *label = labels ? labels->child : NULL, *seen = mask ? mask->child : NULL;
+    AH_TRY(beside_begin(&beside, record, ids));
     size_t index = 0;
-    for (const cJSON *id = ids->child; id; id = id->next) {
-        AH_TRY(id_add(out, record, index++, id, label, seen));
-        label = label ? label->next : NULL;
-        seen = seen ? seen->next : NULL;
-    }
+    for (const cJSON *id = ids->child; id; id = id->next, beside_next(&beside))
+        AH_TRY(id_add(out, record, index++, id, &beside));
     out->kind = AH_DOCUMENT_IDS;
     out->ids = record->store->ids;
     out->learned = record->store->learned;
@@ -209,28 +281,24 @@ static int ids_read(struct ah_document *out, struct ah_form_record *record)
 
 /* ---- which form -------------------------------------------------------------------------------------------------- */
 
-#define CONVERSATIONS_KEYS "conversations", "conversation", "system", "tools"
-#define ORCA_KEYS "system_prompt", "question", "query", "response", "answer"
-
 /* A record that has the first two keys (the second may be null) is of this form, if of none before it. */
 static const struct form {
     enum ah_data_format format;
     const char *first, *second;
     int (*read)(struct ah_document *out, struct ah_form_record *record);
-    const char *keys[KEYS_MOST]; /* that it reads */
 } forms[] = {
-    {AH_DATA_MESSAGES, "messages", NULL, ah__form_messages, {"messages", "tools"}},
-    {AH_DATA_CONVERSATIONS, "conversations", NULL, ah__form_conversations, {CONVERSATIONS_KEYS}},
-    {AH_DATA_CONVERSATIONS, "conversation", NULL, ah__form_conversations, {CONVERSATIONS_KEYS}},
-    {AH_DATA_IDS, "input_ids", NULL, ids_read, {"input_ids", "labels", "attention_mask"}},
-    {AH_DATA_ALPACA, "instruction", "output", ah__form_alpaca, {"instruction", "input", "output", "system", "history"}},
-    {AH_DATA_DOLLY, "instruction", "response", ah__form_dolly, {"instruction", "context", "response", "system"}},
-    {AH_DATA_ORCA, "question", "response", ah__form_orca, {ORCA_KEYS}},
-    {AH_DATA_ORCA, "question", "answer", ah__form_orca, {ORCA_KEYS}},
-    {AH_DATA_ORCA, "query", "response", ah__form_orca, {ORCA_KEYS}},
-    {AH_DATA_PAIRS, "prompt", NULL, pair_read, {"prompt", "completion", "response", "tools"}},
-    {AH_DATA_PAIRS, "completion", NULL, pair_read, {"prompt", "completion", "response", "tools"}},
-    {AH_DATA_DOCUMENTS, "text", NULL, document_read, {"text"}},
+    {AH_DATA_MESSAGES, "messages", NULL, ah__form_messages},
+    {AH_DATA_CONVERSATIONS, "conversations", NULL, ah__form_conversations},
+    {AH_DATA_CONVERSATIONS, "conversation", NULL, ah__form_conversations},
+    {AH_DATA_IDS, "input_ids", NULL, ids_read},
+    {AH_DATA_ALPACA, "instruction", "output", ah__form_alpaca},
+    {AH_DATA_DOLLY, "instruction", "response", ah__form_dolly},
+    {AH_DATA_ORCA, "question", "response", ah__form_orca},
+    {AH_DATA_ORCA, "question", "answer", ah__form_orca},
+    {AH_DATA_ORCA, "query", "response", ah__form_orca},
+    {AH_DATA_PAIRS, "prompt", NULL, pair_read},
+    {AH_DATA_PAIRS, "completion", NULL, pair_read},
+    {AH_DATA_DOCUMENTS, "text", NULL, document_read},
 };
 
 static bool is_key(const char *key, size_t length, const char *name)
@@ -250,6 +318,7 @@ bool ah__form_has_key(const char *key, size_t length)
 struct found {
     bool first[AH_LENGTH(forms)], second[AH_LENGTH(forms)];
     char keys[LISTED_BYTES];
+    const char *refused; /* a key of answers to choose between; "": none */
 };
 
 static void key_note(struct found *found, const char *key, size_t length, bool null)
@@ -260,6 +329,9 @@ static void key_note(struct found *found, const char *key, size_t length, bool n
                  null ? " (null)" : "");
     else if (used + 5 < sizeof found->keys && (used < 3 || strcmp(found->keys + used - 3, "...") != 0))
         snprintf(found->keys + used, sizeof found->keys - used, ", ...");
+    const struct ah_form_key *known = ah__form_key_find(AH_KEYS_ANSWERS, key, length);
+    if (known && known->use == AH_KEY_REFUSED && !null)
+        found->refused = known->key;
     for (size_t i = 0; i < AH_LENGTH(forms); i++) {
         found->first[i] |= !null && is_key(key, length, forms[i].first);
         found->second[i] |= !forms[i].second || is_key(key, length, forms[i].second);
@@ -270,7 +342,7 @@ static int keys_find(struct found *found, struct ah_records *records)
 {
     struct ah_json_members members = {.text = records->text, .length = records->length};
     struct ah_json_fault fault;
-    *found = (struct found){0};
+    *found = (struct found){.refused = ""};
     for (bool more = true;;) {
         if (ah__json_members_next(&more, &members, &fault) != AH_OK)
             return ah__records_fault(records, &fault);
@@ -282,6 +354,18 @@ static int keys_find(struct found *found, struct ah_records *records)
     }
 }
 
+/* Where its keys are known; 0: nowhere. */
+static unsigned form_bit(enum ah_data_format format)
+{
+    static const unsigned bits[AH_DATA_FORMAT_COUNT] = {
+        [AH_DATA_MESSAGES] = AH_KEYS_MESSAGES, [AH_DATA_CONVERSATIONS] = AH_KEYS_CONVERSATIONS,
+        [AH_DATA_ALPACA] = AH_KEYS_ALPACA,     [AH_DATA_DOLLY] = AH_KEYS_DOLLY,
+        [AH_DATA_ORCA] = AH_KEYS_ORCA,         [AH_DATA_PAIRS] = AH_KEYS_PAIRS,
+        [AH_DATA_IDS] = AH_KEYS_IDS,           [AH_DATA_DOCUMENTS] = AH_KEYS_DOCUMENTS,
+    };
+    return bits[format];
+}
+
 static const struct form *form_named(enum ah_data_format format)
 {
     for (size_t i = 0; i < AH_LENGTH(forms); i++)
@@ -290,12 +374,23 @@ static const struct form *form_named(enum ah_data_format format)
     return NULL;
 }
 
-static int forms_fail(struct ah_records *records, const struct found *found)
+static int preference_fail(const char *where, const char *key)
 {
     return ah__fail(AH_EINPUT,
+                    "%s: key '%s': found answers to choose between, expected one answer to imitate: a record with the "
+                    "better answer alone, as completion, output or last message, is learned",
+                    where, key);
+}
+
+static int forms_fail(struct ah_records *records, const struct found *found)
+{
+    if (*found->refused)
+        return preference_fail(ah__records_where(records), found->refused);
+    return ah__fail(AH_EINPUT,
                     "%s: found an object with the keys %s, expected text; prompt and completion; messages; "
-                    "conversations; instruction and output; or input_ids (--data-format text reads a file as it lies)",
-                    ah__records_where(records), *found->keys ? found->keys : "of none");
+                    "conversations; instruction and output; or input_ids%s",
+                    ah__records_where(records), *found->keys ? found->keys : "of none",
+                    records->kind == AH_RECORDS_ALONE ? "" : " (--data-format text reads a file as it lies)");
 }
 
 static int form_find(const struct form **out, struct ah_records *records)
@@ -336,7 +431,32 @@ static int member_take(struct ah_form_record *record, struct ah_records *records
     return ah__fail(AH_ENOMEM, "out of host memory: a record's members");
 }
 
-/* The members that the form reads. */
+/* Whether a value, as it stands in the text, has anything to learn or to mark: a number has not. */
+bool ah__form_says(const char *value, size_t length)
+{
+    if (*value == '"')
+        return length > 2;
+    if (*value != '{' && *value != '[')
+        return *value == 't' || *value == 'f';
+    return memchr(value, '"', length) || memmem(value, length, "true", 4) || memmem(value, length, "false", 5);
+}
+
+static int member_read(struct ah_form_record *record, struct ah_records *records, unsigned where,
+                       const struct ah_json_members *members)
+{
+    const char *value = members->text + members->value;
+    const size_t length = members->at - members->value;
+    const struct ah_form_key *known = ah__form_key_find(where, members->key, members->key_length);
+    if (!known)
+        return ah__form_extra_add(record, members->key, members->key_length, value, length);
+    if (known->use == AH_KEY_PASSED)
+        return AH_OK;
+    if (known->use == AH_KEY_REFUSED)
+        return ah__form_says(value, length) ? preference_fail(record->json.path, known->key) : AH_OK;
+    return member_take(record, records, known->key, members->value, members->at);
+}
+
+/* The members that the form reads, and what else there is. */
 static int tree_read(struct ah_form_record *record, struct ah_records *records, const struct form *form)
 {
     struct ah_json_members members = {.text = records->text, .length = records->length};
@@ -348,9 +468,7 @@ static int tree_read(struct ah_form_record *record, struct ah_records *records, 
             return AH_OK;
         if (ah__json_value_end(&members.at, members.text, members.length, &fault) != AH_OK)
             return ah__records_fault(records, &fault);
-        for (size_t i = 0; i < KEYS_MOST && form->keys[i]; i++)
-            if (is_key(members.key, members.key_length, form->keys[i]))
-                AH_TRY(member_take(record, records, form->keys[i], members.value, members.at));
+        AH_TRY(member_read(record, records, form_bit(form->format), &members));
     }
 }
 
@@ -371,7 +489,7 @@ int ah__form_read(struct ah_document *out, struct ah_form_store *store, struct a
     AH_TRY(store_reset(store));
     if (!form)
         AH_TRY(form_find(&form, records));
-    struct ah_form_record record = {{store->tree, ah__records_where(records), ""}, store};
+    struct ah_form_record record = {{store->tree, ah__records_where(records), ""}, store, out};
     *out = (struct ah_document){.form = form->format, .whole = true};
     AH_TRY(tree_read(&record, records, form));
     return form->read(out, &record);

@@ -1,6 +1,6 @@
 /* What records of JSON mean: a text, a prompt and its completion, a conversation, token ids. Takes a record's text,
- * gives a document. Each form is one row of the table in forms.c: the keys that tell it, and how it is read. Keys that
- * a form does not know are left alone, whatever they hold. */
+ * gives a document. Each form is one row of the table in forms.c: the keys that tell it, and how it is read. Which keys
+ * are known is the table of forms_keys.c; others are left as they stand, whatever they hold. */
 #ifndef AH_IO_FORMS_H
 #define AH_IO_FORMS_H
 
@@ -40,6 +40,15 @@ enum ah_document_kind {
     AH_DOCUMENT_IDS,
 };
 
+/* A member of a record that its form does not know, as it stands in the text; "true" where a known one has no place in
+ * this record. */
+struct ah_form_extra {
+    const char *key; /* [key_length], without quotes */
+    size_t key_length;
+    const char *value;
+    size_t value_length;
+};
+
 /* One record, or (a piece of) a file of text. All of it is valid until the next one is read. */
 struct ah_document {
     enum ah_document_kind kind;
@@ -49,11 +58,16 @@ struct ah_document {
     size_t length;
     const char *completion; /* PAIR, and a CHAT with text; else null */
     size_t completion_length;
-    const cJSON *messages; /* CHAT: [{"role": .., "content": .., ..}, ..]; data sets have empty ones */
-    const cJSON *tools;    /* CHAT: as they stand there, or null */
-    size_t given;          /* CHAT: so many messages are the prompt, none of which is learned; 0: roles decide */
-    const int32_t *ids;    /* IDS: [id_count] */
-    const bool *learned;   /* IDS: [id_count] */
+    const cJSON *messages;              /* CHAT: [{"role": .., "content": .., ..}, ..]; data sets have empty ones */
+    const cJSON *tools;                 /* CHAT: as they stand there, or null */
+    const cJSON *variables;             /* CHAT: an object for the template, or null */
+    bool generation;                    /* CHAT: the record asks chat --render for a generation prompt */
+    const char *bad;                    /* the key that calls the answer a bad one, which is not learned; null: none */
+    const struct ah_form_extra *extras; /* [extra_count] */
+    size_t extra_count;
+    size_t given;        /* CHAT: so many messages are the prompt, none of which is learned; 0: roles decide */
+    const int32_t *ids;  /* IDS: [id_count] */
+    const bool *learned; /* IDS: [id_count] */
     size_t id_count;
     bool whole; /* false: a piece of a document that goes on with the next */
     bool alone; /* of the one file of text that all the documents are */
@@ -66,6 +80,8 @@ struct ah_form_store {
     int32_t *ids;
     bool *learned;
     size_t id_room, learned_room;
+    struct ah_form_extra *extras;
+    size_t extra_room;
 };
 void ah__form_store_free(struct ah_form_store *store);
 
@@ -74,6 +90,8 @@ void ah__form_store_free(struct ah_form_store *store);
 int ah__form_read(struct ah_document *out, struct ah_form_store *store, struct ah_records *records,
                   enum ah_data_format format);
 
+/* Whether a value, as it stands in the text, has anything to learn or to mark: text, true or false. */
+bool ah__form_says(const char *value, size_t length);
 /* Whether a key, as it stands in the text, tells a form. */
 bool ah__form_has_key(const char *key, size_t length);
 

@@ -1,193 +1,183 @@
-/* Records that are conversations: lists of messages, ShareGPT's turns, instructions with their answers. */
+/* Records that are conversations: lists of messages, instructions with their answers, and what stands beside them. */
 #include <string.h>
-#include <strings.h>
 
 #include "base/alloc.h"
 #include "io/alpaca.h"
 #include "io/forms_internal.h"
 
-/* ---- messages ---------------------------------------------------------------------------------------------------- */
+/* ---- what stands beside a conversation --------------------------------------------------------------------------- */
 
-/* A part of list[index], or, where it has no name, the whole. */
-static int message_fail(const struct ah_form_record *record, const char *key, int index, const cJSON *item,
-                        const char *part, const char *expected)
+bool ah__form_is_filled(const cJSON *value)
 {
-    char text[AH_FORM_FOUND_BYTES];
-    const cJSON *found = *part ? cJSON_GetObjectItemCaseSensitive(item, part) : item;
-    return ah__fail(AH_EINPUT, "%s: key '%s[%d]%s%s': found %s, expected %s", record->json.path, key, index,
-                    *part ? "." : "", part, ah__form_found(text, found), expected);
+    if (cJSON_IsString(value))
+        return *value->valuestring;
+    return value && !cJSON_IsNull(value) && !((cJSON_IsArray(value) || cJSON_IsObject(value)) && !value->child);
 }
 
-/* Role and content; what else stands in a message is the template's. */
-static int messages_check(const struct ah_form_record *record, const char *key, const cJSON *list)
+int ah__form_marks(struct ah_document *out, struct ah_form_record *record)
 {
-    int index = 0;
-    for (const cJSON *item = list->child; item; item = item->next, index++) {
-        if (!cJSON_IsObject(item))
-            return message_fail(record, key, index, item, "", "a message, with role and content");
-        if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "role")))
-            return message_fail(record, key, index, item, "role", "a string");
-        const cJSON *content = cJSON_GetObjectItemCaseSensitive(item, "content");
-        bool calls = cJSON_GetObjectItemCaseSensitive(item, "tool_calls") != NULL;
-        if (!cJSON_IsString(content) && !cJSON_IsArray(content) && !calls)
-            return message_fail(record, key, index, item, "content", "a string or a list of parts");
+    static const char *const keys[] = {"label", "kto_tag"};
+    for (size_t i = 0; i < AH_LENGTH(keys); i++) {
+        const cJSON *mark = ah__form_member(record, keys[i]);
+        if (cJSON_IsFalse(mark))
+            out->bad = keys[i];
+        else if (!cJSON_IsTrue(mark) && !cJSON_IsNumber(mark) && ah__form_is_filled(mark))
+            AH_TRY(ah__form_unread(record, keys[i]));
     }
     return AH_OK;
 }
 
-static void chat_set(struct ah_document *out, const struct ah_form_record *record, const cJSON *messages)
+/* A system prompt of the record's into `before`, where the conversation has none. */
+static int system_add(cJSON *before, struct ah_form_record *record, const cJSON *list)
 {
+    const char *text;
+    AH_TRY(ah__form_text_of(&text, record, "system", "system_prompt"));
+    const cJSON *role = cJSON_GetObjectItemCaseSensitive(list->child, "role");
+    const cJSON *content = cJSON_GetObjectItemCaseSensitive(list->child, "content");
+    if (!*text)
+        return AH_OK;
+    if (!cJSON_IsString(role) || strcmp(role->valuestring, "system") != 0)
+        return ah__form_message_add(before, "system", text);
+    bool same = cJSON_IsString(content) && strcmp(content->valuestring, text) == 0;
+    bool first = ah__form_is_filled(ah__form_member(record, "system"));
+    return same ? AH_OK : ah__form_unread(record, first ? "system" : "system_prompt");
+}
+
+/* [[question, answer], ..] into `before`; null: there is none. */
+static int history_add(const cJSON **out, cJSON *before, struct ah_form_record *record)
+{
+    *out = ah__json_has(&record->json, "history") ? ah__form_member(record, "history") : NULL;
+    if (!*out)
+        return AH_OK;
+    int index = 0;
+    if (!cJSON_IsArray(*out))
+        return ah__fail(AH_EINPUT, "%s: key 'history': found one value, expected a list", record->json.path);
+    for (const cJSON *turn = (*out)->child; turn; turn = turn->next, index++) {
+        if (cJSON_GetArraySize(turn) != 2 || !cJSON_IsString(turn->child) || !cJSON_IsString(turn->child->next))
+            return ah__fail(AH_EINPUT, "%s: key 'history[%d]': found another value, expected a list of two strings",
+                            record->json.path, index);
+        AH_TRY(ah__form_message_add(before, "user", turn->child->valuestring));
+        AH_TRY(ah__form_message_add(before, "assistant", turn->child->next->valuestring));
+    }
+    return AH_OK;
+}
+
+/* The record's system prompt and history before the list; *added: messages. */
+static int before_add(size_t *added, const cJSON **history, struct ah_form_record *record, cJSON *list)
+{
+    cJSON *before = cJSON_CreateArray();
+    int status = before ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: messages of a record");
+    if (status == AH_OK)
+        status = system_add(before, record, list);
+    if (status == AH_OK)
+        status = history_add(history, before, record);
+    if (status == AH_OK) {
+        *added = (size_t)cJSON_GetArraySize(before);
+        ah__form_items_move(before, list);
+        ah__form_items_move(list, before);
+    }
+    cJSON_Delete(before);
+    return status;
+}
+
+static int variables_take(struct ah_document *out, struct ah_form_record *record)
+{
+    char text[AH_FORM_FOUND_BYTES];
+    out->variables =
+        ah__json_has(&record->json, "chat_template_kwargs") ? ah__form_member(record, "chat_template_kwargs") : NULL;
+    return !out->variables || cJSON_IsObject(out->variables)
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: key 'chat_template_kwargs': found %s, expected an object", record->json.path,
+                          ah__form_found(text, out->variables));
+}
+
+/* The list is the document's conversation, with what stands beside it. *history: as it is there, or null. */
+static int chat_set(struct ah_document *out, struct ah_form_record *record, cJSON *list, const cJSON **history)
+{
+    size_t added;
+    AH_TRY(before_add(&added, history, record, list));
+    AH_TRY(variables_take(out, record));
+    AH_TRY(ah__form_marks(out, record));
+    bool tools = ah__json_has(&record->json, "tools");
+    if (tools && ah__form_is_filled(ah__form_member(record, "functions")))
+        AH_TRY(ah__form_unread(record, "functions"));
+    tools = tools || ah__json_has(&record->json, "functions");
     out->kind = AH_DOCUMENT_CHAT;
-    out->messages = messages;
-    out->tools = ah__json_has(&record->json, "tools") ? ah__form_member(record, "tools") : NULL;
+    out->messages = list;
+    out->tools = !tools ? NULL : ah__form_member(record, ah__json_has(&record->json, "tools") ? "tools" : "functions");
+    out->generation = cJSON_IsTrue(ah__form_member(record, "add_generation_prompt"));
+    out->given += out->given ? added : 0;
+    return AH_OK;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+static int list_read(struct ah_document *out, struct ah_form_record *record, const char *key)
+{
+    cJSON *list;
+    const cJSON *history;
+    AH_TRY(ah__form_any_list(&list, record, key));
+    AH_TRY(ah__form_turns(record, key, list));
+    return chat_set(out, record, list, &history);
 }
 
 int ah__form_messages(struct ah_document *out, struct ah_form_record *record)
 {
-    cJSON *list;
-    AH_TRY(ah__form_any_list(&list, record, "messages"));
-    AH_TRY(messages_check(record, "messages", list));
-    chat_set(out, record, list);
-    return AH_OK;
+    return list_read(out, record, "messages");
 }
 
-static int messages_new(struct ah_form_record *record)
-{
-    record->store->messages = cJSON_CreateArray();
-    return record->store->messages ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: messages of a record");
-}
-
-static int message_add(struct ah_form_record *record, const char *role, const char *content)
-{
-    cJSON *item = cJSON_CreateObject();
-    if (item && cJSON_AddStringToObject(item, "role", role) && cJSON_AddStringToObject(item, "content", content) &&
-        cJSON_AddItemToArray(record->store->messages, item))
-        return AH_OK;
-    cJSON_Delete(item);
-    return ah__fail(AH_ENOMEM, "out of host memory: messages of a record");
-}
-
-static int system_add(struct ah_form_record *record, const char *key)
-{
-    const char *text;
-    AH_TRY(ah__form_text_or_none(&text, record, key));
-    return *text ? message_add(record, "system", text) : AH_OK;
-}
-
-/* The role that ShareGPT's word for a speaker means; null: none known. */
-static const char *role_of(const char *from)
-{
-    static const char *const roles[][2] = {
-        {"human", "user"},        {"user", "user"},       {"gpt", "assistant"},          {"assistant", "assistant"},
-        {"chatgpt", "assistant"}, {"model", "assistant"}, {"bot", "assistant"},          {"bing", "assistant"},
-        {"bard", "assistant"},    {"ai", "assistant"},    {"system", "system"},          {"tool", "tool"},
-        {"observation", "tool"},  {"function", "tool"},   {"function_response", "tool"}, {"function_call", "assistant"},
-    };
-    for (size_t i = 0; i < AH_LENGTH(roles); i++)
-        if (strcasecmp(roles[i][0], from) == 0)
-            return roles[i][1];
-    return NULL;
-}
-
-/* What a turn says of itself besides: whether it is learned. */
-static int weight_add(struct ah_form_record *record, const cJSON *turn)
-{
-    const cJSON *weight = cJSON_GetObjectItemCaseSensitive(turn, "weight");
-    cJSON *message = cJSON_GetArrayItem(record->store->messages, cJSON_GetArraySize(record->store->messages) - 1);
-    cJSON *copy = weight ? cJSON_Duplicate(weight, false) : NULL;
-    if (!weight || (copy && cJSON_AddItemToObject(message, "weight", copy)))
-        return AH_OK;
-    cJSON_Delete(copy);
-    return ah__fail(AH_ENOMEM, "out of host memory: messages of a record");
-}
-
-static int turn_add(struct ah_form_record *record, const char *key, const cJSON *item, int index)
-{
-    const cJSON *from = cJSON_GetObjectItemCaseSensitive(item, "from");
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "value");
-    if (!cJSON_IsString(from))
-        return message_fail(record, key, index, item, "from", "a string, like human or gpt");
-    if (!cJSON_IsString(value))
-        return message_fail(record, key, index, item, "value", "a string");
-    const char *role = role_of(from->valuestring);
-    if (!role)
-        return ah__fail(AH_EINPUT,
-                        "%s: key '%s[%d].from': found '%.40s', expected human, gpt, system, tool or another "
-                        "word for one of them",
-                        record->json.path, key, index, from->valuestring);
-    AH_TRY(message_add(record, role, value->valuestring));
-    return weight_add(record, item);
-}
-
-/* Turns of from and value; some data sets have messages of role and content by this name. */
 int ah__form_conversations(struct ah_document *out, struct ah_form_record *record)
 {
-    cJSON *list;
-    const char *key = ah__form_member(record, "conversations") ? "conversations" : "conversation";
-    AH_TRY(ah__form_any_list(&list, record, key));
-    if (cJSON_IsObject(list->child) && cJSON_GetObjectItemCaseSensitive(list->child, "role")) {
-        AH_TRY(messages_check(record, key, list));
-        chat_set(out, record, list);
-        return AH_OK;
-    }
-    AH_TRY(messages_new(record));
-    AH_TRY(system_add(record, "system"));
-    int index = 0;
-    for (const cJSON *item = list->child; item; item = item->next)
-        AH_TRY(turn_add(record, key, item, index++));
-    chat_set(out, record, record->store->messages);
-    return AH_OK;
+    return list_read(out, record, ah__form_member(record, "conversations") ? "conversations" : "conversation");
+}
+
+/* Both lists are one conversation. */
+int ah__form_message_lists(struct ah_document *out, struct ah_form_record *record, const char *key)
+{
+    cJSON *prompt, *completion;
+    const cJSON *history;
+    AH_TRY(ah__form_list(&prompt, record, "prompt"));
+    AH_TRY(ah__form_list(&completion, record, key));
+    AH_TRY(ah__form_turns(record, "prompt", prompt));
+    AH_TRY(ah__form_turns(record, key, completion));
+    out->given = (size_t)cJSON_GetArraySize(prompt);
+    ah__form_items_move(prompt, completion);
+    return chat_set(out, record, prompt, &history);
 }
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
-static int history_add(struct ah_form_record *record, struct ah_alpaca *alpaca)
-{
-    alpaca->history = ah__json_has(&record->json, "history") ? ah__form_member(record, "history") : NULL;
-    if (!alpaca->history)
-        return AH_OK;
-    int index = 0;
-    if (!cJSON_IsArray(alpaca->history))
-        return ah__fail(AH_EINPUT, "%s: key 'history': found one value, expected a list", record->json.path);
-    for (const cJSON *turn = alpaca->history->child; turn; turn = turn->next, index++) {
-        if (cJSON_GetArraySize(turn) != 2 || !cJSON_IsString(turn->child) || !cJSON_IsString(turn->child->next))
-            return ah__fail(AH_EINPUT, "%s: key 'history[%d]': found another value, expected a list of two strings",
-                            record->json.path, index);
-        AH_TRY(message_add(record, "user", turn->child->valuestring));
-        AH_TRY(message_add(record, "assistant", turn->child->next->valuestring));
-    }
-    return AH_OK;
-}
-
-static int user_add(struct ah_form_record *record, const struct ah_alpaca *alpaca)
+static int user_add(cJSON *list, const struct ah_alpaca *alpaca)
 {
     char *both;
     if (!*alpaca->input)
-        return message_add(record, "user", alpaca->instruction);
+        return ah__form_message_add(list, "user", alpaca->instruction);
     AH_TRY(ah__sprintf(&both, "%s\n\n%s", alpaca->instruction, alpaca->input));
-    int status = message_add(record, "user", both);
+    int status = ah__form_message_add(list, "user", both);
     ah__free(both);
     return status;
 }
 
 /* An instruction, what it is about and the answer, by their keys: messages, and the layout without a template. */
-static int instruction_read(struct ah_document *out, struct ah_form_record *record, const char *system,
-                            const char *instruction, const char *input, const char *output)
+static int instruction_read(struct ah_document *out, struct ah_form_record *record, const char *instruction,
+                            const char *output)
 {
     struct ah_alpaca alpaca = {0};
     struct ah_buf *layout = &record->store->layout;
-    AH_TRY(ah__form_text_or_none(&alpaca.system, record, system));
+    cJSON *list = cJSON_CreateArray();
+    record->store->messages = list;
+    if (!list)
+        return ah__fail(AH_ENOMEM, "out of host memory: messages of a record");
     AH_TRY(ah__json_string(&alpaca.instruction, &record->json, instruction));
-    AH_TRY(ah__form_text_or_none(&alpaca.input, record, input));
+    AH_TRY(ah__form_text_of(&alpaca.input, record, "input", "context"));
     AH_TRY(ah__form_text(&out->completion, &out->completion_length, record, output));
-    AH_TRY(messages_new(record));
-    AH_TRY(system_add(record, system));
-    AH_TRY(history_add(record, &alpaca));
-    AH_TRY(user_add(record, &alpaca));
-    AH_TRY(message_add(record, "assistant", out->completion));
+    AH_TRY(user_add(list, &alpaca));
+    AH_TRY(ah__form_message_add(list, "assistant", out->completion));
+    AH_TRY(chat_set(out, record, list, &alpaca.history));
+    const cJSON *first = list->child, *content = cJSON_GetObjectItemCaseSensitive(first, "content");
+    bool system = strcmp(cJSON_GetObjectItemCaseSensitive(first, "role")->valuestring, "system") == 0;
+    alpaca.system = system ? content->valuestring : "";
     ah__alpaca_layout(layout, &alpaca);
-    chat_set(out, record, record->store->messages);
-    out->tools = NULL;
     out->text = layout->text;
     out->length = layout->length;
     return layout->status;
@@ -195,32 +185,26 @@ static int instruction_read(struct ah_document *out, struct ah_form_record *reco
 
 int ah__form_alpaca(struct ah_document *out, struct ah_form_record *record)
 {
-    return instruction_read(out, record, "system", "instruction", "input", "output");
+    return instruction_read(out, record, "instruction", "output");
 }
 
 int ah__form_dolly(struct ah_document *out, struct ah_form_record *record)
 {
-    return instruction_read(out, record, "system", "instruction", "context", "response");
+    return instruction_read(out, record, "instruction", "response");
+}
+
+/* The first of two keys that is there; the other is noted, where it says anything. */
+static int key_of(const char **out, struct ah_form_record *record, const char *key, const char *other)
+{
+    bool first = ah__json_has(&record->json, key);
+    *out = first ? key : other;
+    return first && ah__form_is_filled(ah__form_member(record, other)) ? ah__form_unread(record, other) : AH_OK;
 }
 
 int ah__form_orca(struct ah_document *out, struct ah_form_record *record)
 {
-    const char *asked = ah__form_member(record, "question") ? "question" : "query";
-    const char *answer = ah__form_member(record, "response") ? "response" : "answer";
-    return instruction_read(out, record, "system_prompt", asked, "", answer);
-}
-
-/* Both lists are one conversation. */
-int ah__form_message_lists(struct ah_document *out, struct ah_form_record *record, const char *key)
-{
-    cJSON *prompt, *completion;
-    AH_TRY(ah__form_list(&prompt, record, "prompt"));
-    AH_TRY(ah__form_list(&completion, record, key));
-    AH_TRY(messages_check(record, "prompt", prompt));
-    AH_TRY(messages_check(record, key, completion));
-    out->given = (size_t)cJSON_GetArraySize(prompt);
-    while (completion->child)
-        cJSON_AddItemToArray(prompt, cJSON_DetachItemViaPointer(completion, completion->child));
-    chat_set(out, record, prompt);
-    return AH_OK;
+    const char *asked, *answer;
+    AH_TRY(key_of(&asked, record, "question", "query"));
+    AH_TRY(key_of(&answer, record, "response", "answer"));
+    return instruction_read(out, record, asked, answer);
 }

@@ -139,7 +139,9 @@ void ah__records_begin(struct ah_records *records, enum ah_records_kind kind, si
 
 const char *ah__records_where(struct ah_records *records)
 {
-    if (records->kind == AH_RECORDS_LINES)
+    if (records->kind == AH_RECORDS_ALONE)
+        snprintf(records->where, sizeof records->where, "%.600s", records->path);
+    else if (records->kind == AH_RECORDS_LINES)
         snprintf(records->where, sizeof records->where, "%.560s: line %lld", records->path, (long long)records->line);
     else
         snprintf(records->where, sizeof records->where, "%.560s: record %lld, line %lld", records->path,

@@ -12,6 +12,7 @@ enum ah_records_kind {
     AH_RECORDS_LINES,  /* a record each; empty lines are none */
     AH_RECORDS_VALUES, /* objects that follow one another, each of any number of lines */
     AH_RECORDS_ARRAY,
+    AH_RECORDS_ALONE, /* one that is there already, without a file's place */
 };
 
 struct ah_records {

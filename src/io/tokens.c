@@ -125,6 +125,9 @@ static bool can_unpack(const struct ah_map *map)
 /* All were left out. */
 static int no_example(const struct ah_corpus *corpus, const char *path, int64_t seq)
 {
+    if (corpus->bad && !corpus->left_out && !corpus->unlearned)
+        return ah__fail(AH_EINPUT, "%s: found %lld example%s whose answer '%s' calls bad, and no other, expected some",
+                        path, (long long)corpus->bad, corpus->bad == 1 ? "" : "s", corpus->bad_key);
     if (!corpus->left_out)
         return ah__fail(AH_EINPUT,
                         "%s: found %lld example%s of which nothing is learned, since %s all out, expected some", path,
@@ -142,13 +145,16 @@ static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, 
     AH_TRY(ah__corpus_load(corpus, &path, 1, format, tokenizer, options->chat, tokens->vocab_size, options->seq));
     tokens->encoded = corpus->ids;
     info->text = true;
-    const bool examples = corpus->examples || corpus->left_out || corpus->unlearned;
+    const bool examples = corpus->examples || corpus->left_out || corpus->unlearned || corpus->bad;
     info->format = examples ? "examples" : "documents";
     info->tokens = corpus->count;
     info->documents = corpus->documents;
     info->cut = corpus->cut;
     info->left_out = corpus->left_out;
     info->unlearned = corpus->unlearned;
+    info->bad = corpus->bad;
+    info->bad_key = corpus->bad_key;
+    info->unread = corpus->unread;
     info->templated = corpus->templated;
     info->turns = corpus->turns;
     info->apart = corpus->apart;

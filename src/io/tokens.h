@@ -41,6 +41,9 @@ struct ah_tokens_info {
     int64_t examples;         /* that are used; 0: none */
     int64_t cut, left_out;    /* examples that are too long, and those with no room for what is learned */
     int64_t unlearned;        /* examples of which nothing is learned: labels or template leave all out */
+    int64_t bad;              /* examples that are left out because their data call the answer a bad one */
+    const char *bad_key;      /* by this key; null: there are none */
+    const char *unread;       /* keys that nobody reads: "'a', 'b'"; null: there are none */
     bool templated;           /* conversations were rendered by a chat template */
     int64_t turns, apart;     /* of assistants in them, and those that are an example of their own (chat/chat.h) */
     int64_t memory_bytes;     /* that tokens take; 0: they are read from the file */

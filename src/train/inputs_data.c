@@ -92,6 +92,11 @@ static int tell_source(const struct ah_training *training, const struct ah_mixtu
     if (info->unlearned)
         ah__training_note(training, "%s%" PRId64 " examples are left out: nothing of them is learned", name,
                           info->unlearned);
+    if (info->bad)
+        ah__training_note(training, "%s%" PRId64 " examples are left out: '%s' says that their answers are bad ones",
+                          name, info->bad, info->bad_key);
+    if (info->unread)
+        ah__training_note(training, "%skeys that nothing reads: %s", name, info->unread);
     if (info->memory_bytes)
         ah__training_note(training, "%stokens of %" PRId64 " documents take %s of memory", name, info->documents,
                           ah_size_format(bytes, sizeof bytes, info->memory_bytes));

@@ -236,14 +236,14 @@ static void refuses_what_are_no_messages(void **state)
 {
     (void)state;
     static const char *const rows[][2] = {
-        {"[1]", "message 0: found a int"},
-        {"3", "found a int as messages"},
-        {"{\"a\": 1}", "no key 'messages'"},
+        {"[1]", "key 'messages[0]': found 1, expected a message"},
+        {"3", "found neither a list nor an object, expected messages"},
+        {"{\"a\": 1}", "found an object with the keys a, expected text; prompt"},
         {"[{\"role\": \"a\"}", "line 1, column 15: found a syntax error at the end of the text"},
         {"[{\"role\": 01}]", "line 1, column 11"},
         {"{\"messages\": [], \"tools\": 3}", "key 'tools'"},
         {"[\"\\x\"]", "line 1, column"},
-        {"[{\"a\": 123456789012345678901}]", "64 bits"},
+        {"[{\"role\": \"a\", \"content\": null, \"a\": 123456789012345678901}]", "64 bits"},
         {"[] []", "more text behind"},
     };
     const struct ah_chat *chat = parsed("{{ messages }}");

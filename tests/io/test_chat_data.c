@@ -209,7 +209,7 @@ static void refusals(void **state)
          "line 1: found no message of an assistant"},
         {plain, "{\"messages\": []}", "line 1: found no message of an assistant, expected one to learn from"},
         {plain, "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 2}]}",
-         "line 1: message 0: weight: found another value, expected 0 (not learned) or 1"},
+         "line 1: message 0: weight: found another value, expected 0 or false (not learned), 1 or true"},
         {plain, "{\"tools\": 3, \"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}", "line 1: key 'tools'"},
     };
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {

@@ -4,7 +4,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "graph/graph.h"
+#include "infer/export.h"
 #include "infer/inference.h"
+#include "io/gguf_by_name.h"
 #include "io/gguf_tokenizer.h"
 #include "io/model_files.h"
 #include "model/gguf.h"
@@ -22,7 +24,7 @@ struct export
     const struct ah_gguf_type *type;
     float *values, *moved; /* of the largest parameter */
     struct ah_gguf_factors rope[2];
-    bool differs; /* llama.cpp has other ids behind added tokens */
+    struct ah_buf notes; /* what llama.cpp does otherwise, clause by clause */
 };
 
 static int type_parse(const struct ah_gguf_type **out, const char *word)
@@ -175,11 +177,36 @@ static int tokenizer_put(struct export *to)
                                                 .tokenizer = to->from.tokenizer,
                                                 .rows = ah_model_get(to->from.model)->vocab_size};
     if (tokenizer.json || tokenizer.pieces)
-        return ah__gguf_put_tokenizer(to->writer, &to->differs, &tokenizer);
+        return ah__gguf_put_tokenizer(to->writer, &to->notes, &tokenizer);
     return ah__fail(AH_EINPUT,
                     "%s: found %s, expected tokenizer.json with byte-level or SentencePiece's BPE, or tokenizer.model: "
                     "GGUF files have their tokenizer inside, and others are not written",
                     to->folder, to->from.tokenizer->name);
+}
+
+/* The folder that the name is of: of a checkpoint the training's. */
+static const char *named(const struct export *to)
+{
+    return to->from.checkpoint.run_folder ? to->from.checkpoint.run_folder : to->folder;
+}
+
+static int general_put(struct export *to)
+{
+    char *name, *settled = NULL, label[16];
+    int64_t parameters = 0;
+    for (size_t i = 0; i < to->graph->value_count; i++)
+        if (to->graph->values[i].name)
+            parameters += ah__shape_count(&to->graph->values[i].meta.shape);
+    ah__export_size_label(label, parameters);
+    AH_TRY(ah__export_name(&name, to->folder, named(to)));
+    int status = ah__gguf_name_settle(&settled, &to->notes, to->from.tokenizer, name);
+    ah__free(name);
+    AH_TRY(status);
+    ah__gguf_put_text(to->writer, "general.type", "model");
+    ah__gguf_put_text(to->writer, "general.name", settled);
+    ah__gguf_put_text(to->writer, "general.size_label", label);
+    ah__free(settled);
+    return ah__export_put_sampling(to->writer, file_text(to, "generation_config.json"), to->folder);
 }
 
 static int keys_put(struct export *to)
@@ -188,6 +215,8 @@ static int keys_put(struct export *to)
         uint32_t type, file_type;
     } file_types[] = {{AH_GGUF_F32, 0}, {AH_GGUF_F16, 1}, {AH_GGUF_Q8_0, 7}, {AH_GGUF_BF16, 32}};
     AH_TRY(ah__gguf_put_config(to->writer, to->from.model));
+    AH_TRY(general_put(to));
+    AH_TRY(ah__gguf_note_config(&to->notes, to->from.model));
     for (size_t i = 0; i < AH_LENGTH(file_types); i++)
         if (file_types[i].type == to->type->id)
             ah__gguf_put_int(to->writer, "general.file_type", file_types[i].file_type);
@@ -234,17 +263,14 @@ static void export_close(struct export *to)
     ah__model_files_free(&to->files);
     ah_graph_free(to->graph);
     ah__inference_close(&to->from);
+    ah__buf_free(&to->notes);
 }
 
 static int note_fill(char **note, const struct export *to)
 {
     *note = NULL;
-    return to->differs
-               ? ah__sprintf(note,
-                             "%s: the tokenizer adds a space to a text but not behind added tokens ('legacy' false, or "
-                             "'prepend_scheme' first); llama.cpp adds it there too, so that ids behind them differ",
-                             to->folder)
-               : AH_OK;
+    AH_TRY(to->notes.status);
+    return to->notes.length ? ah__sprintf(note, "%s: %s", to->folder, to->notes.text) : AH_OK;
 }
 
 int ah_export_gguf(const char *path, const char *model, const char *type)

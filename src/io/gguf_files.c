@@ -1,11 +1,13 @@
 #include "io/gguf_files.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "io/gguf.h"
+#include "io/gguf_by_name.h"
 #include "tokenizer/tables.h"
 #include "tokenizer/token_map.h"
 
@@ -19,10 +21,13 @@ static int fail_count(const struct ah_gguf_array *array, int64_t expected)
                     ah__gguf_path(array->file), array->key, (long long)array->count, (long long)expected);
 }
 
-static int row_take(struct ah_token_row *row, struct ah_gguf_array *texts)
+static int row_take(struct ah_token_row *row, struct ah_gguf_array *texts, const char *name)
 {
+    char text[64]; /* no rule is about longer ones */
     row->text = ah__gguf_next_text(&row->length, texts);
     row->type = AH_TOKEN_NORMAL;
+    snprintf(text, sizeof text, "%.*s", (int)(row->length < 64 ? row->length : 63), row->text);
+    row->edges = ah__gguf_edges_named(name, text);
     if (memchr(row->text, 0, row->length))
         return ah__fail(AH_EINPUT, "%s: key '%s': found a zero byte in token %lld, expected none",
                         ah__gguf_path(texts->file), texts->key, (long long)texts->next - 1);
@@ -33,7 +38,9 @@ static int row_take(struct ah_token_row *row, struct ah_gguf_array *texts)
 static int rows_read(struct ah_token_row **rows, int32_t *count, const struct ah_gguf *file)
 {
     struct ah_gguf_array texts, scores, types;
+    const char *name = NULL;
     *rows = NULL;
+    AH_TRY(ah__gguf_text(&name, file, "general.name"));
     AH_TRY(ah__gguf_texts(&texts, file, KEY("tokens")));
     AH_TRY(ah__gguf_doubles(&scores, file, KEY("scores")));
     AH_TRY(ah__gguf_ints(&types, file, KEY("token_type")));
@@ -48,7 +55,7 @@ static int rows_read(struct ah_token_row **rows, int32_t *count, const struct ah
     *count = (int32_t)texts.count;
     int status = AH_OK;
     for (int32_t i = 0; i < *count && status == AH_OK; i++) {
-        status = row_take(&(*rows)[i], &texts);
+        status = row_take(&(*rows)[i], &texts, name);
         (*rows)[i].score = scores.count ? (float)ah__gguf_next_double(&scores) : 0;
         int64_t type = types.count ? ah__gguf_next_int(&types) : AH_TOKEN_NORMAL;
         if (type >= AH_TOKEN_NORMAL && type <= AH_TOKEN_BYTE)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "io/gguf_by_name.h"
 #include "io/gguf_scores.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/subword.h"
@@ -16,11 +17,13 @@
 
 struct written {
     struct ah_gguf_writer *writer;
+    struct ah_buf *notes;
     const struct ah_gguf_tokenizer *from;
     struct ah_json json, model;
     const char *pre;              /* llama.cpp's name for how text is split; null: SentencePiece's BPE */
     bool prefix;                  /* of that: a space before the text, */
     bool once;                    /* and not behind added tokens */
+    bool normalizes;              /* of the other kind: to NFC, which llama.cpp does not */
     struct ah_gguf_token *tokens; /* [from->rows] */
 };
 
@@ -230,16 +233,34 @@ static int kind_find(struct written *to)
                         "%s: keys 'normalizer' and 'pre_tokenizer': found other steps, expected SentencePiece's, which "
                         "mark spaces by U+2581",
                         to->from->path);
-    to->pre = ah__token_tables_pre_of(to->json.node);
-    if (to->pre)
-        return AH_OK;
-    return ah__fail(AH_EINPUT,
-                    "%s: key 'pre_tokenizer': found a way to split text that is none of those known here by "
-                    "llama.cpp's name (gpt-2, llama-bpe, qwen2, smollm): GGUF cannot be written of it",
-                    to->from->path);
+    return ah__token_tables_pre_of(&to->pre, &to->normalizes, to->json.node, to->from->path);
 }
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
+
+/* Ends beside the first have two more keys. Without any, llama.cpp has the one that its kind of tokenizer often has. */
+static void put_ends(const struct written *to)
+{
+    static const char *const keys[] = {KEY("eot_token_id"), KEY("eom_token_id")};
+    const struct ah_tokenizer *tokenizer = to->from->tokenizer;
+    size_t used = 0;
+    int32_t usual = to->pre ? 11 : 2;
+    if (tokenizer->has_eos)
+        ah__gguf_put_int(to->writer, KEY("eos_token_id"), (uint32_t)tokenizer->eos);
+    else if (usual < to->from->rows)
+        ah__buf_printf(ah__gguf_clause(to->notes),
+                       "no token ends a text; llama.cpp ends one at token %d, '%.40s', where a file names none",
+                       (int)usual, to->tokens[usual].text);
+    for (int32_t i = 0; i < tokenizer->stop_count; i++) {
+        if (tokenizer->stops[i] == tokenizer->eos)
+            continue;
+        if (used < AH_LENGTH(keys))
+            ah__gguf_put_int(to->writer, keys[used++], (uint32_t)tokenizer->stops[i]);
+        else
+            ah__buf_printf(ah__gguf_clause(to->notes), "token %d ends a text, too, for which GGUF has no more keys",
+                           (int)tokenizer->stops[i]);
+    }
+}
 
 /* What stands around a prompt: the ids of an empty one. */
 static int put_around(const struct written *to)
@@ -253,8 +274,7 @@ static int put_around(const struct written *to)
     ah__free(ids);
     if (tokenizer->has_bos)
         ah__gguf_put_int(to->writer, KEY("bos_token_id"), (uint32_t)tokenizer->bos);
-    if (tokenizer->has_eos)
-        ah__gguf_put_int(to->writer, KEY("eos_token_id"), (uint32_t)tokenizer->eos);
+    put_ends(to);
     ah__gguf_put_bool(to->writer, KEY("add_bos_token"), bos);
     ah__gguf_put_bool(to->writer, KEY("add_eos_token"), eos);
     return AH_OK;
@@ -438,6 +458,9 @@ static int put_json(struct written *to)
 static int put_all(struct written *to)
 {
     AH_TRY(to->from->json ? put_json(to) : put_pieces(to));
+    if (to->normalizes)
+        ah__buf_printf(ah__gguf_clause(to->notes), "the tokenizer brings text to NFC first and llama.cpp does not, so "
+                                                   "that ids of text in another form differ");
     ah__gguf_put_text(to->writer, KEY("model"), to->pre ? "gpt2" : "llama");
     ah__gguf_put_text(to->writer, KEY("pre"), to->pre ? to->pre : "default");
     put_tokens(to);
@@ -450,12 +473,15 @@ static int put_all(struct written *to)
     return put_template(to);
 }
 
-int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, bool *differs, const struct ah_gguf_tokenizer *from)
+int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, struct ah_buf *notes, const struct ah_gguf_tokenizer *from)
 {
-    struct written to = {.writer = writer, .from = from};
+    struct written to = {.writer = writer, .notes = notes, .from = from};
     AH_TRY(ah__new(&to.tokens, (size_t)from->rows, sizeof *to.tokens));
     int status = put_all(&to);
-    *differs = to.prefix && to.once;
+    if (to.prefix && to.once)
+        ah__buf_printf(ah__gguf_clause(notes),
+                       "the tokenizer adds a space to a text but not behind added tokens ('legacy' false, or "
+                       "'prepend_scheme' first); llama.cpp adds it there too, so that ids behind them differ");
     for (int64_t i = 0; i < from->rows; i++)
         ah__free(to.tokens[i].text);
     ah__free(to.tokens);

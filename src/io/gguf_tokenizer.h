@@ -17,7 +17,7 @@ struct ah_gguf_tokenizer {
     const struct ah_tokenizer *tokenizer; /* the same, open */
     int64_t rows;
 };
-/* *differs: the tokenizer adds a space to a text but not behind added tokens, where llama.cpp has one, too. */
-int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, bool *differs, const struct ah_gguf_tokenizer *from);
+/* Adds to notes, clause by clause (io/gguf_by_name.h), what llama.cpp does otherwise than the tokenizer. */
+int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, struct ah_buf *notes, const struct ah_gguf_tokenizer *from);
 
 #endif

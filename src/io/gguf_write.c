@@ -86,7 +86,7 @@ void ah__gguf_put_float(struct ah_gguf_writer *writer, const char *key, float va
 void ah__gguf_put_bool(struct ah_gguf_writer *writer, const char *key, bool value)
 {
     add_key(writer, key, BOOL);
-    ah__buf_add(&writer->keys, value ? "\1" : "", 1);
+    ah__gguf_item_bool(writer, value);
 }
 
 void ah__gguf_put_text(struct ah_gguf_writer *writer, const char *key, const char *value)
@@ -115,6 +115,11 @@ void ah__gguf_item_int(struct ah_gguf_writer *writer, int32_t value)
 void ah__gguf_item_float(struct ah_gguf_writer *writer, float value)
 {
     ah__buf_add(&writer->keys, (const char *)&value, sizeof value);
+}
+
+void ah__gguf_item_bool(struct ah_gguf_writer *writer, bool value)
+{
+    ah__buf_add(&writer->keys, value ? "\1" : "", 1);
 }
 
 static uint64_t padded(uint64_t bytes)

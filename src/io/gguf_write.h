@@ -16,12 +16,13 @@ void ah__gguf_put_int(struct ah_gguf_writer *writer, const char *key, uint32_t v
 void ah__gguf_put_float(struct ah_gguf_writer *writer, const char *key, float value);
 void ah__gguf_put_bool(struct ah_gguf_writer *writer, const char *key, bool value);
 void ah__gguf_put_text(struct ah_gguf_writer *writer, const char *key, const char *value);
-/* Begins an array of `count` texts, 32-bit integers or floats, which ah__gguf_item_* add then. */
-enum ah_gguf_items { AH_GGUF_ITEMS_INT = 5, AH_GGUF_ITEMS_FLOAT = 6, AH_GGUF_ITEMS_TEXT = 8 };
+/* Begins an array of `count` texts, 32-bit integers, floats or bools, which ah__gguf_item_* add then. */
+enum ah_gguf_items { AH_GGUF_ITEMS_INT = 5, AH_GGUF_ITEMS_FLOAT, AH_GGUF_ITEMS_BOOL, AH_GGUF_ITEMS_TEXT };
 void ah__gguf_put_array(struct ah_gguf_writer *writer, const char *key, enum ah_gguf_items kind, uint64_t count);
 void ah__gguf_item_text(struct ah_gguf_writer *writer, const char *text, size_t length);
 void ah__gguf_item_int(struct ah_gguf_writer *writer, int32_t value);
 void ah__gguf_item_float(struct ah_gguf_writer *writer, float value);
+void ah__gguf_item_bool(struct ah_gguf_writer *writer, bool value);
 /* A tensor of a row-major shape of 1 to 4 dimensions, whose rows are whole blocks of the type. */
 void ah__gguf_put_tensor(struct ah_gguf_writer *writer, const char *name, const struct ah_gguf_type *type,
                          const struct ah_shape *shape);

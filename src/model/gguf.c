@@ -31,6 +31,9 @@ static const char *const known[] = {
     "rope.scaling.finetuned",
     "attention.layer_norm_rms_epsilon",
     "rope.scaling.original_context_length",
+    AH_GGUF_LLAMA3_FACTOR,
+    AH_GGUF_LLAMA3_LOW,
+    AH_GGUF_LLAMA3_HIGH,
 };
 
 /* Keys that change the arithmetic of other models. */
@@ -185,50 +188,72 @@ double ah__gguf_llama3(const struct ah_gguf_llama3 *rope, int64_t i, int64_t pai
     return 1 / ((1 - smooth) / rope->factor + smooth);
 }
 
-static bool is_llama3(const float *factors, int64_t pairs, double theta, double factor, double original)
+static bool is_llama3(const float *factors, int64_t pairs, const struct ah_gguf_llama3 *rope)
 {
-    const struct ah_gguf_llama3 rope = {theta, factor, 1, 4, original};
     for (int64_t i = 0; i < pairs; i++) {
-        double expected = ah__gguf_llama3(&rope, i, pairs);
+        double expected = ah__gguf_llama3(rope, i, pairs);
         if (!(fabs((double)factors[i] - expected) <= 1e-4 * expected))
             return false;
     }
     return true;
 }
 
-static int add_llama3(const struct ah_gguf_config *config, double factor, int64_t original)
+static int add_llama3(const struct ah_gguf_config *config, const struct ah_gguf_llama3 *found)
 {
     cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
     AH_TRY(ah__json_add_string(rope, "rope_type", "llama3"));
-    AH_TRY(ah__json_add_double(rope, "factor", ah__gguf_shortest(factor)));
-    AH_TRY(ah__json_add_double(rope, "low_freq_factor", 1));
-    AH_TRY(ah__json_add_double(rope, "high_freq_factor", 4));
-    return ah__json_add_int(rope, "original_max_position_embeddings", original);
+    AH_TRY(ah__json_add_double(rope, "factor", ah__gguf_shortest(found->factor)));
+    AH_TRY(ah__json_add_double(rope, "low_freq_factor", ah__gguf_shortest(found->low)));
+    AH_TRY(ah__json_add_double(rope, "high_freq_factor", ah__gguf_shortest(found->high)));
+    return ah__json_add_int(rope, "original_max_position_embeddings", (int64_t)found->original);
 }
 
-/* The file has the factors of the frequencies and not what they were made from; Llama 3 has them from 8192 positions
- * on, between 1 and 4 of whose lengths they rise. */
+/* What the file says of how the factors were made; false: not from how many positions on. */
+static int llama3_said(struct ah_gguf_llama3 *rope, bool *said, const struct ah_gguf_config *config)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    const struct ah_gguf *file = config->file;
+    AH_TRY(ah__gguf_double(&rope->theta, file, ah__gguf_key_of(room, config->arch, "rope.freq_base"), 1e-3, 1e12));
+    AH_TRY(ah__gguf_double(&rope->low, file, ah__gguf_key_of(room, config->arch, AH_GGUF_LLAMA3_LOW), 1e-6, 1e6));
+    AH_TRY(ah__gguf_double(&rope->high, file, ah__gguf_key_of(room, config->arch, AH_GGUF_LLAMA3_HIGH), 1e-6, 1e6));
+    AH_TRY(ah__gguf_double(&rope->factor, file, ah__gguf_key_of(room, config->arch, AH_GGUF_LLAMA3_FACTOR), 1e-3, 1e6));
+    *said = ah__gguf_has(file, ah__gguf_key_of(room, config->arch, "rope.scaling.original_context_length"));
+    return ah__gguf_double(&rope->original, file, room, 1, 1 << 24);
+}
+
+/* Files of llama.cpp's converter do not say what the factors were made from: that the longest is the factor, and that
+ * they rise between 1 and 4 of the lengths of 8192 positions is Llama 3's; other models have another power of two. */
+static int factors_find(struct ah_gguf_llama3 *rope, bool *found, const struct ah_gguf_config *config,
+                        const float *factors, int64_t pairs)
+{
+    bool said;
+    *rope = (struct ah_gguf_llama3){10000, (double)factors[pairs - 1], 1, 4, 8192};
+    AH_TRY(llama3_said(rope, &said, config));
+    *found = is_llama3(factors, pairs, rope);
+    for (double original = 64; !said && !*found && original <= 1 << 20; original *= 2) {
+        rope->original = original;
+        *found = is_llama3(factors, pairs, rope);
+    }
+    return AH_OK;
+}
+
 static int add_factors(const struct ah_gguf_config *config, const struct ah_gguf_tensor *tensor, int64_t size)
 {
-    enum { ORIGINAL = 8192 };
     float *factors;
-    char room[AH_GGUF_KEY_SIZE];
-    double theta = 10000;
-    int64_t pairs = tensor->dim[tensor->rank - 1], original = ORIGINAL;
-    AH_TRY(ah__gguf_double(&theta, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base"), 1e-3, 1e12));
-    AH_TRY(ah__gguf_int(&original, config->file,
-                        ah__gguf_key_of(room, config->arch, "rope.scaling.original_context_length"), 1, 1 << 24));
+    struct ah_gguf_llama3 rope;
+    bool found;
+    int64_t pairs = tensor->dim[tensor->rank - 1];
     if (tensor->rank != 1 || tensor->type->id != AH_GGUF_F32 || 2 * pairs != size)
         return ah__fail(AH_ECORRUPT, "%s: tensor '%s': found another shape or type, expected %lld numbers in F32",
                         ah__gguf_path(config->file), AH_GGUF_FACTORS, (long long)size / 2);
     AH_TRY(ah__new(&factors, (size_t)pairs, sizeof *factors));
     memcpy(factors, tensor->data, tensor->bytes);
-    double factor = (double)factors[pairs - 1];
-    bool fits = is_llama3(factors, pairs, theta, factor, (double)original);
+    int status = factors_find(&rope, &found, config, factors, pairs);
     ah__free(factors);
-    return fits ? add_llama3(config, factor, original)
-                : ah__fail(AH_EINPUT, "%s: tensor '%s': found other factors, expected Llama 3's of %lld positions",
-                           ah__gguf_path(config->file), AH_GGUF_FACTORS, (long long)original);
+    AH_TRY(status);
+    return found ? add_llama3(config, &rope)
+                 : ah__fail(AH_EINPUT, "%s: tensor '%s': found other factors, expected Llama 3's",
+                            ah__gguf_path(config->file), AH_GGUF_FACTORS);
 }
 
 /* By how much positions shrink: the key, or, of old files, the one before it; 0 says nothing, either. */
@@ -259,18 +284,17 @@ double ah__gguf_yarn_growth(double factor)
     return factor > 1 ? 0.1 * log(factor) + 1 : 1;
 }
 
-/* attn_factor is 1, or, of files of OLMo 3 by some converters, what follows from the factor: both mean the model's own
- * attention_factor, which transformers makes of the factor. */
-static int yarn_attention_check(const struct ah_gguf_config *config, double factor)
+/* Multiplies what follows from the factor, or, of files of OLMo 3 by some converters, is what follows: then, as where
+ * it is 1, the model's own attention_factor is meant, which transformers makes of the factor. */
+static int add_yarn_attention(const struct ah_gguf_config *config, cJSON *rope, double factor)
 {
     char room[AH_GGUF_KEY_SIZE];
     double found = 1, usual = ah__gguf_yarn_growth(factor);
-    AH_TRY(
-        ah__gguf_double(&found, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.attn_factor"), 0, 1e6));
+    AH_TRY(ah__gguf_double(&found, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.attn_factor"), 1e-6,
+                           1e6));
     return fabs(found - 1) <= 1e-6 || fabs(found - usual) <= 1e-6 * usual
                ? AH_OK
-               : ah__fail(AH_EINPUT, "%s: key '%s': found %.9g, expected 1, or %.9g as YaRN has it for a factor of %g",
-                          ah__gguf_path(config->file), room, found, usual, factor);
+               : ah__json_add_double(rope, "attention_factor", ah__gguf_shortest(found * usual));
 }
 
 static int add_yarn(const struct ah_gguf_config *config, double factor)
@@ -281,10 +305,10 @@ static int add_yarn(const struct ah_gguf_config *config, double factor)
     AH_TRY(ah__gguf_read_int(&original, config, "rope.scaling.original_context_length"));
     if (original <= 0)
         AH_TRY(ah__gguf_read_int(&original, config, "context_length"));
-    AH_TRY(yarn_attention_check(config, factor));
     cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
     AH_TRY(ah__json_add_string(rope, "rope_type", "yarn"));
     AH_TRY(ah__json_add_double(rope, "factor", ah__gguf_shortest(factor)));
+    AH_TRY(add_yarn_attention(config, rope, factor));
     for (size_t i = 0; i < AH_LENGTH(betas); i++) {
         const struct ah_gguf_config inner = {config->file, config->arch, rope};
         AH_TRY(ah__gguf_add_double(&inner, betas[i][0], betas[i][1]));
@@ -359,10 +383,13 @@ static bool is_known(const struct ah_gguf_arch *arch, const char *key)
 static int add_others(const struct ah_gguf_config *config)
 {
     size_t length = strlen(config->arch->name);
-    bool causal = true;
+    bool causal = true, turns = true, granite = strcmp(config->arch->name, "granite") == 0;
     char room[AH_GGUF_KEY_SIZE];
     for (size_t i = 0; i < AH_LENGTH(neutrals); i++)
         AH_TRY(neutral_check(config, i));
+    AH_TRY(ah__gguf_bool(&turns, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.finetuned")));
+    if (granite && !turns) /* there it says whether positions rotate at all */
+        return ah__fail(AH_EINPUT, "%s: key '%s': found false, expected true", ah__gguf_path(config->file), room);
     AH_TRY(ah__gguf_bool(&causal, config->file, ah__gguf_key_of(room, config->arch, "attention.causal")));
     if (!causal)
         return ah__fail(AH_EINPUT, "%s: key '%s': found false, expected true", ah__gguf_path(config->file), room);

@@ -9,40 +9,30 @@
 
 /* ---- llama, and mistral, which is one with a window -------------------------------------------------------------- */
 
-static const char *const window_key[] = {"attention.sliding_window", NULL};
+static const char *const window_keys[] = {"attention.sliding_window", "attention.sliding_window_pattern", NULL};
 
 static int llama_read(const struct ah_gguf_config *config)
 {
     int64_t window;
-    AH_TRY(ah__gguf_read_int(&window, config, "attention.sliding_window"));
+    AH_TRY(ah__gguf_add_window(&window, config));
     if (window <= 0)
         return AH_OK;
     cJSON *type = cJSON_CreateString("mistral");
-    if (!type || !cJSON_ReplaceItemInObjectCaseSensitive(config->tree, "model_type", type))
-        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
-    return ah__json_add_int(config->tree, "sliding_window", window);
-}
-
-/* A window is written, though llama.cpp has none for this architecture: texts within it are the same. */
-static int llama_write(const struct ah_gguf_written *to)
-{
-    char room[AH_GGUF_KEY_SIZE];
-    int64_t window;
-    if (!ah__json_has(&to->json, "sliding_window"))
-        return AH_OK;
-    AH_TRY(ah__json_int(&window, &to->json, "sliding_window", 1, INT32_MAX));
-    ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "attention.sliding_window"), (uint32_t)window);
-    return AH_OK;
+    return type && cJSON_ReplaceItemInObjectCaseSensitive(config->tree, "model_type", type)
+               ? AH_OK
+               : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
 }
 
 /* ---- qwen2, qwen3 ------------------------------------------------------------------------------------------------ */
 
-static int qwen_write(const struct ah_gguf_written *to)
+static int qwen_read(const struct ah_gguf_config *config)
 {
-    if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(to->json.node, "use_sliding_window")))
+    int64_t window;
+    AH_TRY(ah__gguf_add_window(&window, config));
+    if (window <= 0)
         return AH_OK;
-    return ah__fail(AH_EINPUT, "%s: key 'use_sliding_window': found true, expected false: llama.cpp has no window here",
-                    to->json.path);
+    AH_TRY(ah__json_add_int(config->tree, "max_window_layers", 0));
+    return ah__json_add_bool(config->tree, "use_sliding_window", true);
 }
 
 /* ---- gemma2, gemma3 ---------------------------------------------------------------------------------------------- */
@@ -51,8 +41,9 @@ static const struct ah_gguf_rename gemma_names[] = {{"post_attention_norm", "pos
                                                     {"ffn_norm", "pre_feedforward_layernorm"},
                                                     {"post_ffw_norm", "post_feedforward_layernorm"},
                                                     {NULL, NULL}};
-static const char *const gemma_keys[] = {"attention.sliding_window", "attn_logit_softcapping",
-                                         "final_logit_softcapping", "rope.freq_base_swa", NULL};
+static const char *const gemma_keys[] = {"attention.sliding_window", "attention.sliding_window_pattern",
+                                         "attn_logit_softcapping",   "final_logit_softcapping",
+                                         "rope.freq_base_swa",       NULL};
 
 /* llama.cpp has it from the number of blocks: the largest model of the two families has another. */
 static int64_t gemma_scalar(const struct ah_gguf_arch *arch, int64_t layers, int64_t hidden, int64_t heads,
@@ -75,31 +66,36 @@ static int64_t scalar_of(const struct ah_gguf_arch *arch, const cJSON *tree)
                         heads > 0 ? heads : 1, number_of(tree, "head_dim"));
 }
 
-static int gemma_read(const struct ah_gguf_config *config)
+/* Blocks with a window rotate as the others do; false: by a base of their own. */
+static bool bases_agree(const struct ah_gguf_config *config)
 {
-    int64_t window;
-    AH_TRY(ah__gguf_read_int(&window, config, "attention.sliding_window"));
-    if (window > 0)
-        AH_TRY(ah__json_add_int(config->tree, "sliding_window", window));
-    AH_TRY(ah__gguf_add_double(config, "attn_logit_softcapping", "attn_logit_softcapping"));
-    AH_TRY(ah__gguf_add_double(config, "final_logit_softcapping", "final_logit_softcapping"));
-    if (strcmp(config->arch->name, "gemma3") == 0)
-        AH_TRY(ah__gguf_add_double(config, "rope.freq_base_swa", "rope_local_base_freq"));
-    return ah__json_add_int(config->tree, "query_pre_attn_scalar", scalar_of(config->arch, config->tree));
+    char room[AH_GGUF_KEY_SIZE];
+    double theta = 10000, others = 0;
+    return ah__gguf_double(&theta, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base"), 0, 1e12) ==
+               AH_OK &&
+           ah__gguf_double(&others, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base_swa"), 0, 1e12) ==
+               AH_OK &&
+           !(others > 0 && (others < theta || others > theta));
 }
 
-/* Every `step`-th block sees all. */
-static bool types_are(const struct ah_json *json, int64_t step)
+/* Without a window llama.cpp has none in gemma3, and 4096 in gemma2, as the family has it. */
+static int gemma_read(const struct ah_gguf_config *config)
 {
-    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->node, "layer_types"), *type;
-    int64_t i = 0;
-    cJSON_ArrayForEach(type, types)
-    {
-        const char *expected = ++i % step == 0 ? "full_attention" : "sliding_attention";
-        if (!cJSON_IsString(type) || strcmp(type->valuestring, expected) != 0)
-            return false;
-    }
-    return true;
+    bool third = strcmp(config->arch->name, "gemma3") == 0;
+    int64_t window;
+    AH_TRY(ah__gguf_add_window(&window, config));
+    if (third && window <= 0)
+        AH_TRY(ah__gguf_add_types(config, 1));
+    if (!third && !bases_agree(config))
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'gemma2.rope.freq_base_swa': found another than 'gemma2.rope.freq_base', "
+                        "expected the same",
+                        ah__gguf_path(config->file));
+    AH_TRY(ah__gguf_add_double(config, "attn_logit_softcapping", "attn_logit_softcapping"));
+    AH_TRY(ah__gguf_add_double(config, "final_logit_softcapping", "final_logit_softcapping"));
+    if (third)
+        AH_TRY(ah__gguf_add_double(config, "rope.freq_base_swa", "rope_local_base_freq"));
+    return ah__json_add_int(config->tree, "query_pre_attn_scalar", scalar_of(config->arch, config->tree));
 }
 
 static int put_double(const struct ah_gguf_written *to, const char *ours, const char *key)
@@ -122,7 +118,7 @@ static int gemma_write(const struct ah_gguf_written *to)
     if ((int64_t)scalar != expected)
         return ah__fail(AH_EINPUT, "%s: key 'query_pre_attn_scalar': found %g, expected %lld, which llama.cpp takes",
                         to->json.path, scalar, (long long)expected);
-    if (!types_are(&to->json, second ? 2 : 6))
+    if (!ah__gguf_types_are(&to->json, second ? 2 : 6))
         return ah__fail(AH_EINPUT,
                         "%s: key 'layer_types': found others, expected every %s block to see all, as llama.cpp "
                         "has it",
@@ -135,7 +131,7 @@ static int gemma_write(const struct ah_gguf_written *to)
                         to->json.path);
     if (!second && ah__json_has(&to->json, "attn_logit_softcapping"))
         return ah__fail(AH_EINPUT, "%s: key 'attn_logit_softcapping': found a number, expected null", to->json.path);
-    AH_TRY(llama_write(to));
+    AH_TRY(ah__gguf_put_window(to));
     AH_TRY(put_double(to, "attn_logit_softcapping", "attn_logit_softcapping"));
     AH_TRY(put_double(to, "final_logit_softcapping", "final_logit_softcapping"));
     return put_double(to, "rope_local_base_freq", "rope.freq_base_swa");
@@ -145,7 +141,8 @@ static int gemma_write(const struct ah_gguf_written *to)
 
 static const struct ah_gguf_rename phi_names[] = {
     {"attn_qkv", "self_attn.qkv_proj"}, {"ffn_up", "mlp.gate_up_proj"}, {NULL, NULL}};
-static const char *const phi_keys[] = {"attention.sliding_window", "rope.scaling.attn_factor", NULL};
+static const char *const phi_keys[] = {"attention.sliding_window", "attention.sliding_window_pattern",
+                                       "rope.scaling.attn_factor", NULL};
 static const char *const phi_tensors[2][2] = {{"short_factor", AH_GGUF_SHORT_FACTORS},
                                               {"long_factor", AH_GGUF_LONG_FACTORS}};
 
@@ -185,10 +182,8 @@ static int phi_rope(const struct ah_gguf_config *config, int64_t original)
 static int phi_read(const struct ah_gguf_config *config)
 {
     int64_t window, original;
-    AH_TRY(ah__gguf_read_int(&window, config, "attention.sliding_window"));
+    AH_TRY(ah__gguf_add_window(&window, config));
     AH_TRY(ah__gguf_read_int(&original, config, "rope.scaling.original_context_length"));
-    if (window > 0)
-        AH_TRY(ah__json_add_int(config->tree, "sliding_window", window));
     if (original > 1)
         AH_TRY(ah__json_add_int(config->tree, "original_max_position_embeddings", original));
     return ah__gguf_find(config->file, AH_GGUF_LONG_FACTORS) ? phi_rope(config, original > 1 ? original : 4096) : AH_OK;
@@ -200,7 +195,7 @@ static int phi_write(const struct ah_gguf_written *to)
     int64_t original, positions = number_of(to->json.node, "max_position_embeddings");
     if (!ah__json_has(&to->json, "sliding_window")) /* by which llama.cpp tells Phi-4 */
         ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "attention.sliding_window"), 0);
-    AH_TRY(llama_write(to));
+    AH_TRY(ah__gguf_put_window(to));
     original = positions;
     if (ah__json_has(&to->json, "original_max_position_embeddings"))
         AH_TRY(ah__json_int(&original, &to->json, "original_max_position_embeddings", 1, 1 << 24));
@@ -251,31 +246,6 @@ static const struct ah_gguf_rename olmo_names[] = {
 static const char *const olmo_keys[] = {"attention.sliding_window", "attention.sliding_window_pattern",
                                         "rope.freq_base_swa", NULL};
 
-/* A bool for each block, or every how many blocks one sees all (0: none does); 4 where nothing says it. */
-static int olmo_types(const struct ah_gguf_config *config)
-{
-    char room[AH_GGUF_KEY_SIZE];
-    struct ah_gguf_array slides = {.count = 0};
-    int64_t period = 4, layers = number_of(config->tree, "num_hidden_layers");
-    const char *key = ah__gguf_key_of(room, config->arch, "attention.sliding_window_pattern");
-    if (layers > AH_DECODER_MOST_LAYERS)
-        return ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected 1 to %d", ah__gguf_path(config->file),
-                        ah__gguf_key_of(room, config->arch, "block_count"), (long long)layers,
-                        (int)AH_DECODER_MOST_LAYERS);
-    if (ah__gguf_int(&period, config->file, key, 0, INT32_MAX) != AH_OK)
-        AH_TRY(ah__gguf_bools(&slides, config->file, key));
-    if (slides.count && slides.count != layers)
-        return ah__fail(AH_EINPUT, "%s: key '%s': found %lld bools, expected one for each of %lld blocks",
-                        ah__gguf_path(config->file), key, (long long)slides.count, (long long)layers);
-    cJSON *types = cJSON_AddArrayToObject(config->tree, "layer_types");
-    bool added = types;
-    for (int64_t i = 0; i < layers && added; i++) {
-        bool sliding = slides.count ? ah__gguf_next_int(&slides) != 0 : !period || (i + 1) % period != 0;
-        added = cJSON_AddItemToArray(types, cJSON_CreateString(sliding ? "sliding_attention" : "full_attention"));
-    }
-    return added ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
-}
-
 /* OLMo 3 is the architecture with a window; both kinds of blocks rotate by one base. */
 static int olmo_read(const struct ah_gguf_config *config)
 {
@@ -293,7 +263,7 @@ static int olmo_read(const struct ah_gguf_config *config)
     if (!type || !cJSON_ReplaceItemInObjectCaseSensitive(config->tree, "model_type", type))
         return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
     AH_TRY(ah__json_add_int(config->tree, "sliding_window", window));
-    return olmo_types(config);
+    return ah__gguf_add_types(config, 4);
 }
 
 /* There a window is what makes an OLMo 2 one, and its blocks rotate by the base of the others. */
@@ -318,12 +288,12 @@ static int olmo_check(const struct ah_gguf_written *to)
 static int olmo_write(const struct ah_gguf_written *to)
 {
     AH_TRY(olmo_check(to));
-    if (!types_are(&to->json, 4))
+    if (!ah__gguf_types_are(&to->json, 4))
         return ah__fail(AH_EINPUT,
                         "%s: key 'layer_types': found others, expected every fourth block to see all, as llama.cpp "
                         "has it",
                         to->json.path);
-    return llama_write(to);
+    return ah__gguf_put_window(to);
 }
 
 static int smollm_write(const struct ah_gguf_written *to)
@@ -350,15 +320,27 @@ const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS] = {
      .states_bias = true,
      .states_mlp_bias = true,
      .yarn = true,
-     .honoured = window_key,
+     .honoured = window_keys,
      .read = llama_read,
-     .write = llama_write},
-    {.name = "qwen2", .model_type = "qwen2", .yarn = true, .write = qwen_write},
-    {.name = "qwen3", .model_type = "qwen3", .states_bias = true, .yarn = true, .write = qwen_write},
+     .write = ah__gguf_put_window},
+    {.name = "qwen2",
+     .model_type = "qwen2",
+     .yarn = true,
+     .honoured = window_keys,
+     .read = qwen_read,
+     .write = ah__gguf_put_window},
+    {.name = "qwen3",
+     .model_type = "qwen3",
+     .states_bias = true,
+     .yarn = true,
+     .honoured = window_keys,
+     .read = qwen_read,
+     .write = ah__gguf_put_window},
     {.name = "gemma", .model_type = "gemma", .adds_one = true},
     {.name = "gemma2",
      .model_type = "gemma2",
      .adds_one = true,
+     .windows = true,
      .own = gemma_names,
      .honoured = gemma_keys,
      .read = gemma_read,
@@ -366,6 +348,7 @@ const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS] = {
     {.name = "gemma3",
      .model_type = "gemma3_text",
      .adds_one = true,
+     .windows = true,
      .own = gemma_names,
      .honoured = gemma_keys,
      .read = gemma_read,
@@ -388,6 +371,7 @@ const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS] = {
      .write = granite_write},
     {.name = "olmo2",
      .model_type = "olmo2",
+     .windows = true,
      .states_bias = true,
      .yarn = true,
      .own = olmo_names,
@@ -410,9 +394,10 @@ static const struct ah_gguf_arch *arch_at(size_t i)
 
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
 {
-    const char *type = strcmp(model_type, "mistral") == 0 ? "llama"
-                       : strcmp(model_type, "olmo3") == 0 ? "olmo2"
-                                                          : model_type;
+    const char *type = strcmp(model_type, "mistral") == 0     ? "llama"
+                       : strcmp(model_type, "ministral") == 0 ? "llama"
+                       : strcmp(model_type, "olmo3") == 0     ? "olmo2"
+                                                              : model_type;
     for (size_t i = 0; i < AH_GGUF_ARCHS + AH_GGUF_GPTS; i++)
         if (strcmp(arch_at(i)->model_type, type) == 0)
             return arch_at(i);

@@ -3,6 +3,7 @@
 #ifndef AH_MODEL_GGUF_INTERNAL_H
 #define AH_MODEL_GGUF_INTERNAL_H
 
+#include "base/buf.h"
 #include "base/json.h"
 #include "io/gguf_write.h"
 
@@ -52,6 +53,7 @@ struct ah_gguf_arch {
     bool states_mlp_bias;             /* and whether the feed-forward network has */
     bool adds_one;                    /* weights of norms are kept with one added to them */
     bool yarn;                        /* rotations may be YaRN's */
+    bool windows;                     /* llama.cpp computes with windows of attention */
     bool partial;                     /* rope.dimension_count may be a part of a head's channels */
     bool head_apart;                  /* a head that is the embedding is written as one of its own, too */
     const struct ah_gguf_rename *own; /* of blocks, before the names that most have; ends with nulls; null: none */
@@ -92,13 +94,27 @@ int ah__gguf_add_rope(const struct ah_gguf_config *config, int64_t size);
 double ah__gguf_part(int64_t dims, int64_t size);
 /* The keys of rope_scaling. AH_EINPUT: llama.cpp has no such one. */
 int ah__gguf_put_rope(const struct ah_gguf_written *to);
+/* A window of attention (model/gguf_window.c); *window: -1 or 0 where there is none. layer_types, if the file says
+ * which blocks have it. */
+int ah__gguf_add_window(int64_t *window, const struct ah_gguf_config *config);
+/* layer_types as the file says it; else every period-th block sees all. */
+int ah__gguf_add_types(const struct ah_gguf_config *config, int64_t period);
+int ah__gguf_put_window(const struct ah_gguf_written *to);
+/* Whether every period-th block sees all and the others do not. */
+bool ah__gguf_types_are(const struct ah_json *json, int64_t period);
+/* Notes a window that llama.cpp does not have, where texts may be longer. */
+int ah__gguf_note_window(struct ah_buf *notes, const struct ah_json *json, const struct ah_gguf_arch *arch);
 
 /* By how much YaRN enlarges queries and keys. */
 double ah__gguf_yarn_growth(double factor);
-/* Llama 3's factor of the i-th of `pairs` frequencies, as the model's authors publish it. */
+/* Llama 3's factor of the i-th of `pairs` frequencies, as the model's authors publish it. The keys are ours: llama.cpp
+ * has none, and needs none. They are written where other values are than the usual ones. */
 struct ah_gguf_llama3 {
     double theta, factor, low, high, original;
 };
+#define AH_GGUF_LLAMA3_FACTOR "rope.llama3.factor"
+#define AH_GGUF_LLAMA3_LOW "rope.llama3.low_freq_factor"
+#define AH_GGUF_LLAMA3_HIGH "rope.llama3.high_freq_factor"
 double ah__gguf_llama3(const struct ah_gguf_llama3 *rope, int64_t i, int64_t pairs);
 
 #endif

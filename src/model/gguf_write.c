@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "io/gguf_by_name.h"
 #include "model/gguf.h"
 #include "model/gguf_internal.h"
 
@@ -26,33 +27,80 @@ static int config_open(struct ah_json *json, const struct ah_model *model)
     return ah__json_parse(json, def->config, strlen(def->config), def->name);
 }
 
-/* llama.cpp makes the attention's factor of the other one, and rounds the ends of the ramp. */
+static void put_unusual(const struct ah_gguf_written *to, const char *key, double value, double usual)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    if (fabs(value - usual) > 1e-6 * usual)
+        ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, key), (float)value);
+}
+
+/* Where the ramp ends: llama.cpp has keys for it, and reads them of other architectures alone. */
+static int betas_check(const struct ah_gguf_written *to, const struct ah_json *rope)
+{
+    static const struct {
+        const char *key;
+        double expected;
+    } betas[] = {{"beta_fast", 32}, {"beta_slow", 1}};
+    for (size_t i = 0; i < AH_LENGTH(betas); i++) {
+        double found;
+        AH_TRY(ah__json_double(&found, rope, betas[i].key, 1e-6, 1e6));
+        if (found < betas[i].expected || found > betas[i].expected)
+            return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.%s': found %g, expected %g, which llama.cpp takes",
+                            to->json.path, betas[i].key, found, betas[i].expected);
+    }
+    return AH_OK;
+}
+
+/* llama.cpp makes an attention's factor of the other one, which a key multiplies, and rounds the ends of the ramp. */
 static int put_yarn(const struct ah_gguf_written *to, const struct ah_json *rope)
 {
     char room[AH_GGUF_KEY_SIZE];
-    double factor, fast, slow, attention;
+    double factor, attention;
     int64_t original;
     bool truncate;
     AH_TRY(ah__json_double(&factor, rope, "factor", 1, 1e6));
-    AH_TRY(ah__json_double(&fast, rope, "beta_fast", 1e-6, 1e6));
-    AH_TRY(ah__json_double(&slow, rope, "beta_slow", 1e-6, 1e6));
+    AH_TRY(betas_check(to, rope));
     AH_TRY(ah__json_double(&attention, rope, "attention_factor", 1e-6, 1e6));
     AH_TRY(ah__json_bool(&truncate, rope, "truncate"));
     AH_TRY(ah__json_int(&original, rope, "original_max_position_embeddings", 1, 1 << 24));
-    double usual = ah__gguf_yarn_growth(factor);
     if (!truncate)
         return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.truncate': found false, expected true, as llama.cpp does it",
                         to->json.path);
-    if (fabs(attention - usual) > 1e-6 * usual)
-        return ah__fail(AH_EINPUT,
-                        "%s: key 'rope_scaling.attention_factor': found %g, expected %.9g, which llama.cpp takes",
-                        to->json.path, attention, usual);
     ah__gguf_put_text(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.type"), "yarn");
     ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.factor"), (float)factor);
-    ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.yarn_beta_fast"), (float)fast);
-    ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.yarn_beta_slow"), (float)slow);
+    put_unusual(to, "rope.scaling.attn_factor", attention / ah__gguf_yarn_growth(factor), 1);
     ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.original_context_length"),
                      (uint32_t)original);
+    return AH_OK;
+}
+
+static int llama3_read(struct ah_gguf_llama3 *out, int64_t *pairs, const struct ah_json *json,
+                       const struct ah_json *rope)
+{
+    int64_t original, size;
+    AH_TRY(ah__json_double(&out->factor, rope, "factor", 1e-3, 1e6));
+    AH_TRY(ah__json_double(&out->low, rope, "low_freq_factor", 1e-6, 1e6));
+    AH_TRY(ah__json_double(&out->high, rope, "high_freq_factor", 1e-6, 1e6));
+    AH_TRY(ah__json_int(&original, rope, "original_max_position_embeddings", 1, 1 << 24));
+    AH_TRY(ah__json_int(&size, json, "head_dim", 2, 1 << 16));
+    AH_TRY(ah__json_double(&out->theta, json, "rope_theta", 1e-3, 1e12));
+    out->original = (double)original;
+    *pairs = size / 2;
+    return AH_OK;
+}
+
+/* A tensor has what llama.cpp computes with; these are for who reads what it was made of. */
+static int put_llama3(const struct ah_gguf_written *to, const struct ah_json *rope)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    struct ah_gguf_llama3 found;
+    int64_t pairs;
+    AH_TRY(llama3_read(&found, &pairs, &to->json, rope));
+    ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.original_context_length"),
+                     (uint32_t)found.original);
+    put_unusual(to, AH_GGUF_LLAMA3_LOW, found.low, 1);
+    put_unusual(to, AH_GGUF_LLAMA3_HIGH, found.high, 4);
+    put_unusual(to, AH_GGUF_LLAMA3_FACTOR, found.factor, ah__gguf_llama3(&found, pairs - 1, pairs));
     return AH_OK;
 }
 
@@ -66,7 +114,12 @@ int ah__gguf_put_rope(const struct ah_gguf_written *to)
         return AH_OK;
     AH_TRY(ah__json_object(&rope, &to->json, "rope_scaling"));
     AH_TRY(ah__json_string(&type, &rope, ah__json_has(&rope, "type") ? "type" : "rope_type"));
-    if (strcmp(type, "llama3") == 0 || (strcmp(type, "longrope") == 0 && to->arch->partial)) /* tensors have factors */
+    if (strcmp(type, "llama3") == 0)
+        return put_llama3(to, &rope);
+    bool longrope = strcmp(type, "longrope") == 0 && to->arch->partial;
+    if (longrope) /* tensors have the factors */
+        ah__gguf_put_text(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.type"), type);
+    if (longrope)
         return AH_OK;
     if (strcmp(type, "yarn") == 0 && to->arch->yarn)
         return put_yarn(to, &rope);
@@ -138,28 +191,52 @@ int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *mo
     AH_TRY(config_open(&to.json, model));
     const char *name = ah_model_get(model)->name;
     to.arch = arch_of(&to.json);
-    int status = to.arch ? put_keys(&to)
-                         : ah__fail(AH_EINPUT,
-                                    "model '%s': GGUF is written of llama, mistral, qwen2, qwen3, gemma, gemma2, "
-                                    "gemma3_text, phi3, granite, olmo2, olmo3, smollm3, gpt2 and gpt_neox; llama.cpp "
-                                    "has no architecture for it",
-                                    name);
+    int status =
+        to.arch ? put_keys(&to)
+                : ah__fail(AH_EINPUT,
+                           "model '%s': GGUF is written of llama, mistral, ministral, qwen2, qwen3, gemma, gemma2, "
+                           "gemma3_text, phi3, granite, olmo2, olmo3, smollm3, gpt2 and gpt_neox; llama.cpp "
+                           "has no architecture for it",
+                           name);
     ah__json_free(&to.json);
+    return status;
+}
+
+/* llama.cpp chooses between LongRoPE's factors by the length that it has room for, and not by the text's. */
+static int note_longrope(struct ah_buf *notes, const struct ah_json *json)
+{
+    int64_t original;
+    const cJSON *rope = cJSON_GetObjectItemCaseSensitive(json->node, "rope_scaling");
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(rope, "type"));
+    if (!type || strcmp(type, "longrope") != 0 || !ah__json_has(json, "original_max_position_embeddings"))
+        return AH_OK;
+    AH_TRY(ah__json_int(&original, json, "original_max_position_embeddings", 1, 1 << 24));
+    ah__buf_printf(
+        ah__gguf_clause(notes),
+        "llama.cpp takes LongRoPE's long factors for all texts where its context (--ctx-size) is above %lld, "
+        "and the short ones else; the model takes the short ones for texts up to that",
+        (long long)original);
+    return AH_OK;
+}
+
+int ah__gguf_note_config(struct ah_buf *notes, const struct ah_model *model)
+{
+    struct ah_json json;
+    AH_TRY(config_open(&json, model));
+    const struct ah_gguf_arch *arch = arch_of(&json);
+    int status = arch ? ah__gguf_note_window(notes, &json, arch) : AH_OK;
+    if (status == AH_OK)
+        status = note_longrope(notes, &json);
+    ah__json_free(&json);
     return status;
 }
 
 static int llama3_make(struct ah_gguf_factors *out, const struct ah_json *json, const struct ah_json *rope)
 {
     struct ah_gguf_llama3 found;
-    int64_t original, size;
-    AH_TRY(ah__json_double(&found.factor, rope, "factor", 1e-3, 1e6));
-    AH_TRY(ah__json_double(&found.low, rope, "low_freq_factor", 1e-6, 1e6));
-    AH_TRY(ah__json_double(&found.high, rope, "high_freq_factor", 1e-6, 1e6));
-    AH_TRY(ah__json_int(&original, rope, "original_max_position_embeddings", 1, 1 << 24));
-    AH_TRY(ah__json_int(&size, json, "head_dim", 2, 1 << 16));
-    AH_TRY(ah__json_double(&found.theta, json, "rope_theta", 1e-3, 1e12));
-    found.original = (double)original;
-    *out = (struct ah_gguf_factors){.name = AH_GGUF_FACTORS, .count = size / 2};
+    int64_t pairs;
+    AH_TRY(llama3_read(&found, &pairs, json, rope));
+    *out = (struct ah_gguf_factors){.name = AH_GGUF_FACTORS, .count = pairs};
     AH_TRY(ah__new(&out->values, (size_t)out->count, sizeof *out->values));
     for (int64_t i = 0; i < out->count; i++)
         out->values[i] = (float)ah__gguf_llama3(&found, i, out->count);

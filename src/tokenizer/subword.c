@@ -149,6 +149,11 @@ static bool subword_added(const struct ah_tokenizer *tokenizer, int32_t id)
     return ah__token_map_text(&length, &((const struct ah_subword *)tokenizer)->own, id) != NULL;
 }
 
+static int subword_edges(const struct ah_tokenizer *tokenizer, int32_t id)
+{
+    return id >= 0 && id < tokenizer->vocab_size ? ((const struct ah_subword *)tokenizer)->edges[id] : 0;
+}
+
 static void subword_close(const struct ah_tokenizer *tokenizer)
 {
     struct ah_subword *subword = (struct ah_subword *)tokenizer;
@@ -164,6 +169,7 @@ static void subword_close(const struct ah_tokenizer *tokenizer)
     ah__free(subword->behind.ids);
     ah__free(subword->stops.ids);
     ah__free(subword->special);
+    ah__free(subword->edges);
     ah__arena_free(&subword->arena);
     ah__free(subword);
 }
@@ -281,8 +287,13 @@ static int subword_finish(const struct ah_subword_recipe *recipe)
     if (base->vocab_size == 0)
         return ah__fail(AH_EINPUT, "%s: found a vocabulary of no tokens, expected one at least", recipe->path);
     AH_TRY(ah__new(&subword->special, (size_t)base->vocab_size, sizeof *subword->special));
-    for (size_t i = 0; i < recipe->added_count; i++)
-        subword->special[recipe->added[i].id] = recipe->added[i].special;
+    AH_TRY(ah__new(&subword->edges, (size_t)base->vocab_size, sizeof *subword->edges));
+    for (size_t i = 0; i < recipe->added_count; i++) {
+        const struct ah_added_token *token = &recipe->added[i];
+        subword->special[token->id] = token->special;
+        int sides = token->lstrip * AH_EDGE_LEFT | token->rstrip * AH_EDGE_RIGHT;
+        subword->edges[token->id] = (unsigned char)(sides | token->single_word * AH_EDGE_WORD);
+    }
     AH_TRY(of_file(ah__added_tokens_new(&subword->added, recipe->added, recipe->added_count, &subword->normalizer),
                    recipe));
     AH_TRY(subword->pieces ? AH_OK : make_bpe(recipe));
@@ -301,6 +312,7 @@ static int subword_new(struct ah_subword **out)
         .token = subword_token,
         .is_special = subword_special,
         .is_added = subword_added,
+        .edges = subword_edges,
         .close = subword_close,
     };
     return AH_OK;

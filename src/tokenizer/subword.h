@@ -27,7 +27,8 @@ struct ah_subword {
     struct ah_token_decoder *decoder;
     struct ah_ids before, behind; /* what the template puts around a text */
     struct ah_ids stops;
-    bool *special; /* [vocab_size] */
+    bool *special;        /* [vocab_size] */
+    unsigned char *edges; /* [vocab_size], of enum ah_token_edges */
 };
 
 /* What is read first and made into parts of a subword tokenizer then. */

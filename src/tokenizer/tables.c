@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "tokenizer/token_map.h"
+#include "tokenizer/tokenizer.h"
 #include "tokenizer/utf8.h"
 
 /* ---- ways to split ----------------------------------------------------------------------------------------------- */
@@ -41,6 +42,9 @@ static const struct split {
     {"llama-bpe", WORDS_SPLIT("{1,3}"), false, true, true},
     {"llama3", WORDS_SPLIT("{1,3}"), false, true, true},
     {"llama-v3", WORDS_SPLIT("{1,3}"), false, true, true},
+    {"falcon3", WORDS_SPLIT("{1,3}"), false, true, true},
+    {"dbrx", WORDS_SPLIT("{1,3}"), false, false, false},
+    {"smaug-bpe", WORDS_SPLIT("{1,3}"), false, false, false},
     {"qwen2", WORDS_SPLIT(""), true, false, false},
     {"smollm", DIGITS_SPLIT, false, false, false},
     {"starcoder", DIGITS_SPLIT, false, false, false},
@@ -48,6 +52,7 @@ static const struct split {
     {"mpt", GPT2_SPLIT, false, false, false},
     {"codeshell", DIGITS_SPLIT, false, false, false},
     {"deepseek-r1-qwen", WORDS_SPLIT(""), true, false, false},
+    {"stablelm2", WORDS_SPLIT(""), false, false, false},
     {"default", DEFAULT_SPLIT, false, false, false},
 };
 
@@ -66,42 +71,104 @@ bool ah__token_tables_pre(bool *add_bos, const char *pre)
     return split != NULL;
 }
 
-/* What changes no ids. */
-static void offsets_drop(cJSON *part)
+/* What all that lies between matches is removed from is what matches, of a pattern that leaves nothing between. */
+static void behavior_settle(cJSON *split)
 {
-    cJSON *child;
-    cJSON_DeleteItemFromObjectCaseSensitive(part, "trim_offsets");
-    cJSON_ArrayForEach(child, cJSON_GetObjectItemCaseSensitive(part, "pretokenizers"))
-    {
-        cJSON_DeleteItemFromObjectCaseSensitive(child, "trim_offsets");
-    }
+    const char *behavior = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(split, "behavior"));
+    if (!behavior || strcmp(behavior, "Removed") != 0 ||
+        !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(split, "invert")))
+        return;
+    cJSON_ReplaceItemInObjectCaseSensitive(split, "behavior", cJSON_CreateString("Isolated"));
+    cJSON_ReplaceItemInObjectCaseSensitive(split, "invert", cJSON_CreateFalse());
 }
 
-static bool splits_alike(const cJSON *part, const char *text)
+/* Without what changes no ids, and without `key`. */
+static cJSON *part_settle(const cJSON *part, const char *key)
 {
-    cJSON *a = cJSON_Duplicate(part, true), *b = cJSON_Parse(text);
-    if (a)
-        offsets_drop(a);
-    if (b)
-        offsets_drop(b);
+    cJSON *copy = cJSON_Duplicate(part, true), *child;
+    cJSON *children = cJSON_GetObjectItemCaseSensitive(copy, "pretokenizers");
+    cJSON_DeleteItemFromObjectCaseSensitive(copy, "trim_offsets");
+    cJSON_DeleteItemFromObjectCaseSensitive(copy, key);
+    cJSON_ArrayForEach(child, children)
+    {
+        cJSON_DeleteItemFromObjectCaseSensitive(child, "trim_offsets");
+        cJSON_DeleteItemFromObjectCaseSensitive(child, key);
+    }
+    if (cJSON_GetArraySize(children) == 2)
+        behavior_settle(children->child);
+    return copy;
+}
+
+/* But for `key`. */
+static bool splits_alike(const cJSON *part, const char *text, const char *key)
+{
+    cJSON *known = cJSON_Parse(text), *a = part_settle(part, key), *b = part_settle(known, key);
     bool same = a && b && cJSON_Compare(a, b, true);
+    cJSON_Delete(known);
     cJSON_Delete(a);
     cJSON_Delete(b);
     return same;
 }
 
-const char *ah__token_tables_pre_of(const cJSON *tokenizer)
+/* The first that splits so and ignores merges or not; of those one that normalizes alike, where there is one. */
+static const struct split *split_like(const cJSON *part, bool nfc, bool ignores)
+{
+    const struct split *found = NULL;
+    for (size_t i = 0; i < AH_LENGTH(splits); i++)
+        if (splits[i].ignore_merges == ignores && (!found || (found->nfc != nfc && splits[i].nfc == nfc)) &&
+            splits_alike(part, splits[i].pre_tokenizer, ""))
+            found = &splits[i];
+    return found;
+}
+
+/* Which one it is but for a key. */
+static const struct split *split_near(const cJSON *part, const char *key)
+{
+    for (size_t i = 0; i < AH_LENGTH(splits); i++)
+        if (splits_alike(part, splits[i].pre_tokenizer, key))
+            return &splits[i];
+    return NULL;
+}
+
+static int fail_split(const cJSON *part, bool ignores, const char *path)
+{
+    static const char prefix[] = "add_prefix_space";
+    const struct split *near = split_near(part, "");
+    if (near)
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'model.ignore_merges': found %s, expected %s: text is split as by '%s', by which "
+                        "llama.cpp has it so",
+                        path, ignores ? "true" : "false", ignores ? "false" : "true", near->pre);
+    near = split_near(part, prefix);
+    if (near)
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'pre_tokenizer.%s': found true, expected false: text is split as by '%s' but for it, "
+                        "and llama.cpp puts no space first",
+                        path, prefix, near->pre);
+    return ah__fail(AH_EINPUT,
+                    "%s: key 'pre_tokenizer': found a way to split text that is none of those known here by "
+                    "llama.cpp's name (gpt-2, llama-bpe, dbrx, qwen2, stablelm2, smollm): GGUF cannot be written of it",
+                    path);
+}
+
+int ah__token_tables_pre_of(const char **pre, bool *normalizes, const cJSON *tokenizer, const char *path)
 {
     const cJSON *normal = cJSON_GetObjectItemCaseSensitive(tokenizer, "normalizer");
     const cJSON *part = cJSON_GetObjectItemCaseSensitive(tokenizer, "pre_tokenizer");
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(tokenizer, "model");
     bool ignores = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(model, "ignore_merges"));
     const char *form = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(normal, "type"));
-    bool nfc = form && strcmp(form, "NFC") == 0, plain = !normal || cJSON_IsNull(normal);
-    for (size_t i = 0; i < AH_LENGTH(splits) && (nfc || plain); i++)
-        if (splits[i].nfc == nfc && splits[i].ignore_merges == ignores && splits_alike(part, splits[i].pre_tokenizer))
-            return splits[i].pre;
-    return NULL;
+    *normalizes = form && strcmp(form, "NFC") == 0;
+    if (form && !*normalizes)
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'normalizer.type': found '%.40s', expected NFC or no normalizer: llama.cpp has none "
+                        "beside byte-level tokens",
+                        path, form);
+    const struct split *split = split_like(part, *normalizes, ignores);
+    if (!split)
+        return fail_split(part, ignores, path);
+    *pre = split->pre;
+    return AH_OK;
 }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -216,6 +283,11 @@ static int merges_add(struct ah_buf *to, const struct ah_token_tables *tables)
 
 /* ---- parts of tokenizer.json ------------------------------------------------------------------------------------- */
 
+static const char *word_of(bool is)
+{
+    return is ? "true" : "false";
+}
+
 static void added_add(struct ah_buf *to, const struct ah_token_tables *tables)
 {
     const char *between = "";
@@ -227,10 +299,9 @@ static void added_add(struct ah_buf *to, const struct ah_token_tables *tables)
             continue;
         ah__buf_printf(to, "%s{\"id\":%d,\"content\":", between, i);
         row_add(to, tables, i);
-        ah__buf_printf(to,
-                       ",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
-                       "\"special\":%s}",
-                       special ? "true" : "false");
+        ah__buf_printf(to, ",\"single_word\":false,\"lstrip\":%s,\"rstrip\":%s,\"normalized\":false,\"special\":%s}",
+                       word_of(tables->rows[i].edges & AH_EDGE_LEFT), word_of(tables->rows[i].edges & AH_EDGE_RIGHT),
+                       word_of(special));
         between = ",";
     }
     ah__buf_printf(to, "],");

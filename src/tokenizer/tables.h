@@ -21,6 +21,7 @@ struct ah_token_row {
     size_t length;
     float score; /* of SentencePiece: higher ones merge first */
     enum ah_token_type type;
+    int edges; /* of one that is found wherever it stands: bits of tokenizer.h's enum ah_token_edges */
 };
 
 struct ah_token_tables {
@@ -42,8 +43,9 @@ int ah__token_tables_json(char **text, const struct ah_token_tables *tables);
 int ah__token_tables_merges(int64_t *count, const struct ah_token_tables *tables);
 /* Whether a way to split is known, and whether texts begin with BOS where nothing says it. */
 bool ah__token_tables_pre(bool *add_bos, const char *pre);
-/* The name of the way to split that a tokenizer.json's normalizer, pre_tokenizer and ignore_merges ask for; null: none
- * of those that are known. */
-const char *ah__token_tables_pre_of(const cJSON *tokenizer);
+/* The name of the way to split that a tokenizer.json's normalizer, pre_tokenizer and ignore_merges ask for.
+ * *normalizes: it has text in NFC, too, which llama.cpp does not do, by any name. AH_EINPUT names what llama.cpp has no
+ * name for; `path` is for messages. */
+int ah__token_tables_pre_of(const char **pre, bool *normalizes, const cJSON *tokenizer, const char *path);
 
 #endif

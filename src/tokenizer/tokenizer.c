@@ -70,6 +70,13 @@ static bool bytes_none(const struct ah_tokenizer *tokenizer, int32_t id)
     return false;
 }
 
+static int bytes_edges(const struct ah_tokenizer *tokenizer, int32_t id)
+{
+    (void)tokenizer;
+    (void)id;
+    return 0;
+}
+
 static void bytes_close(const struct ah_tokenizer *tokenizer)
 {
     (void)tokenizer;
@@ -92,6 +99,7 @@ const struct ah_tokenizer ah__tokenizer_bytes = {
     .token = bytes_token,
     .is_special = bytes_none,
     .is_added = bytes_none,
+    .edges = bytes_edges,
     .close = bytes_close,
 };
 

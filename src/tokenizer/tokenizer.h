@@ -10,6 +10,10 @@
 
 #include "base/buf.h"
 
+/* What an added token does to the text beside it: takes white space before it or behind it along; is a token only where
+ * it stands alone as a word. */
+enum ah_token_edges { AH_EDGE_LEFT = 1, AH_EDGE_RIGHT = 2, AH_EDGE_WORD = 4 };
+
 struct ah_tokenizer {
     const char *name;   /* "byte-level" */
     const char *unit;   /* what an id stands for in a text, for messages: "byte" */
@@ -41,6 +45,8 @@ struct ah_tokenizer {
     bool (*is_special)(const struct ah_tokenizer *tokenizer, int32_t id);
     /* Whether it is a token wherever its text stands, added to those that the model of the tokenizer makes. */
     bool (*is_added)(const struct ah_tokenizer *tokenizer, int32_t id);
+    /* Of one that is, bits of enum ah_token_edges; else 0. */
+    int (*edges)(const struct ah_tokenizer *tokenizer, int32_t id);
     void (*close)(const struct ah_tokenizer *tokenizer);
 };
 

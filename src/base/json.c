@@ -421,6 +421,8 @@ static void node_add(struct ah_buf *buf, const cJSON *node, int depth)
 {
     if (cJSON_IsObject(node) || cJSON_IsArray(node))
         children_add(buf, node, depth);
+    else if (cJSON_IsNumber(node) && node->valuestring) /* unused by cJSON: a number in a form of its own */
+        ah__buf_printf(buf, "%s", node->valuestring);
     else if (cJSON_IsNumber(node))
         number_add(buf, node->valuedouble);
     else if (cJSON_IsString(node))

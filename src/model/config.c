@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/format.h"
+
 int ah__config_word(const char **out, const struct ah_json *json, const char *key, const char *const *words)
 {
     char expected[512] = "";
@@ -101,16 +104,58 @@ int ah__config_add_sizes(cJSON *tree, const struct ah_config_size *sizes, size_t
     return AH_OK;
 }
 
+static int no_memory(void)
+{
+    return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+}
+
 int ah__config_add_no_pad(cJSON *tree)
 {
-    return cJSON_AddNullToObject(tree, "pad_token_id") ? AH_OK
-                                                       : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    return cJSON_AddNullToObject(tree, "pad_token_id") ? AH_OK : no_memory();
+}
+
+/* The text goes with the node: base/json.c writes it. */
+static int real_text(cJSON *number)
+{
+    char *text;
+    AH_TRY(ah__json_text(&text, number, true));
+    bool whole = !strpbrk(text, ".e");
+    int status = whole ? ah__sprintf(&number->valuestring, "%s.0", text) : AH_OK;
+    ah__free(text);
+    return status;
+}
+
+int ah__config_add_real(cJSON *tree, const char *key, double value)
+{
+    AH_TRY(ah__json_add_double(tree, key, value));
+    return real_text(cJSON_GetObjectItemCaseSensitive(tree, key));
+}
+
+int ah__config_append_real(cJSON *array, double value)
+{
+    cJSON *number = cJSON_CreateNumber(value);
+    if (cJSON_AddItemToArray(array, number))
+        return real_text(number);
+    cJSON_Delete(number);
+    return no_memory();
+}
+
+double ah__config_origin(double made, double near, double (*make)(double))
+{
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        ah__snprintf(text, sizeof text, "%.*g", digits, near);
+        double origin = ah__strtod(text, NULL), again = make(origin);
+        if (memcmp(&again, &made, sizeof made) == 0)
+            return origin;
+    }
+    return near;
 }
 
 int ah__config_add_zeros(cJSON *tree, const char *const *keys)
 {
     for (size_t i = 0; keys[i]; i++)
-        AH_TRY(ah__json_add_int(tree, keys[i], 0));
+        AH_TRY(ah__config_add_real(tree, keys[i], 0));
     return AH_OK;
 }
 
@@ -119,7 +164,7 @@ static int add_names(cJSON *tree, const char *architecture, const char *model_ty
     cJSON *architectures = cJSON_CreateStringArray(&architecture, 1);
     if (!cJSON_AddItemToObject(tree, "architectures", architectures)) {
         cJSON_Delete(architectures);
-        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+        return no_memory();
     }
     return ah__json_add_string(tree, "model_type", model_type);
 }
@@ -129,7 +174,7 @@ int ah__config_text(char **out, const char *architecture, const char *model_type
 {
     cJSON *tree = cJSON_CreateObject();
     if (!tree)
-        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+        return no_memory();
     int status = add_names(tree, architecture, model_type);
     if (status == AH_OK)
         status = fill(tree, config);

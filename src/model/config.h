@@ -41,7 +41,12 @@ const char *ah__config_activation_word(enum ah_activation activation);
 int ah__config_add_sizes(cJSON *tree, const struct ah_config_size *sizes, size_t count);
 /* "pad_token_id": null, where a class would take one that may lie beyond the vocabulary. */
 int ah__config_add_no_pad(cJSON *tree);
-/* Each as 0. */
+/* A number that its class declares as a float, which transformers 5 checks: of a whole one 50.0 is written, not 50. */
+int ah__config_add_real(cJSON *tree, const char *key, double value);
+int ah__config_append_real(cJSON *array, double value);
+/* The number of the fewest digits that `make` makes `made` of, `near` it; `near` itself where there is none. */
+double ah__config_origin(double made, double near, double (*make)(double));
+/* Each as 0.0. */
 int ah__config_add_zeros(cJSON *tree, const char *const *keys);
 /* The text of a configuration: the class that reads it (its architecture), its model_type and what `fill` adds. The
  * caller frees *out with ah__free. AH_ENOMEM. */

@@ -1,5 +1,6 @@
 #include "model/decoder.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -125,6 +126,19 @@ static int parse_cap(double *cap, const struct ah_json *json, const char *key)
     return ah__config_double(cap, json, key, 1e-3, 1e6);
 }
 
+static double scale_of(double scalar)
+{
+    return 1 / sqrt(scalar);
+}
+
+int ah__decoder_parse_scalar(struct ah_decoder *decoder, const struct ah_json *json)
+{
+    double scalar = 256;
+    AH_TRY(ah__config_double(&scalar, json, "query_pre_attn_scalar", 1, 1e6));
+    decoder->attention_scale = scale_of(scalar);
+    return AH_OK;
+}
+
 int ah__decoder_parse_caps(struct ah_decoder *decoder, const struct ah_json *json)
 {
     AH_TRY(parse_cap(&decoder->attention_cap, json, "attn_logit_softcapping"));
@@ -143,19 +157,19 @@ int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
     AH_TRY(ah__json_add_int(tree, "num_key_value_heads", decoder->kv_heads));
     AH_TRY(ah__json_add_int(tree, "head_dim", decoder->head_dim));
     AH_TRY(ah__json_add_string(tree, activation_key_of(decoder), decoder->gelu ? "gelu_pytorch_tanh" : "silu"));
-    AH_TRY(ah__json_add_double(tree, "rms_norm_eps", decoder->eps));
-    AH_TRY(ah__json_add_double(tree, "initializer_range", decoder->std));
+    AH_TRY(ah__config_add_real(tree, "rms_norm_eps", decoder->eps));
+    AH_TRY(ah__config_add_real(tree, "initializer_range", decoder->std));
     AH_TRY(ah__json_add_bool(tree, "tie_word_embeddings", decoder->tied));
     AH_TRY(ah__rope_add(tree, &decoder->kind[0].rope, &keys));
     if (decoder->local_theta_key)
-        AH_TRY(ah__json_add_double(tree, decoder->local_theta_key, decoder->kind[1].rope.theta));
+        AH_TRY(ah__config_add_real(tree, decoder->local_theta_key, decoder->kind[1].rope.theta));
     return ah__config_add_zeros(tree, dropouts_of(decoder));
 }
 
 static int add_cap(cJSON *tree, const char *key, double cap)
 {
     if (cap > 0)
-        return ah__json_add_double(tree, key, cap);
+        return ah__config_add_real(tree, key, cap);
     return cJSON_AddNullToObject(tree, key) ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
 }
 
@@ -163,6 +177,12 @@ int ah__decoder_add_caps(cJSON *tree, const struct ah_decoder *decoder)
 {
     AH_TRY(add_cap(tree, "attn_logit_softcapping", decoder->attention_cap));
     return add_cap(tree, "final_logit_softcapping", decoder->logit_cap);
+}
+
+int ah__decoder_add_scalar(cJSON *tree, const struct ah_decoder *decoder)
+{
+    double scale = decoder->attention_scale;
+    return ah__json_add_double(tree, "query_pre_attn_scalar", ah__config_origin(scale, 1 / (scale * scale), scale_of));
 }
 
 void ah__decoder_describe(struct ah_model_def *def, const void *context)

@@ -64,6 +64,10 @@ int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *j
 /* Qwen's use_sliding_window, sliding_window, max_window_layers and layer_types: blocks with a window are of the other
  * kind, unless all are. */
 int ah__decoder_parse_layers(struct ah_decoder *decoder, const struct ah_json *json);
+/* query_pre_attn_scalar, 256 where the key is missing; written as a whole number where it is one, as its class wants
+ * it. */
+int ah__decoder_parse_scalar(struct ah_decoder *decoder, const struct ah_json *json);
+int ah__decoder_add_scalar(cJSON *tree, const struct ah_decoder *decoder);
 /* attn_logit_softcapping and final_logit_softcapping: what stands in the structure where the key is missing, none where
  * it is null. */
 int ah__decoder_parse_caps(struct ah_decoder *decoder, const struct ah_json *json);

@@ -1,7 +1,5 @@
 /* Gemma 3, its language model alone: Gemma with norms before and after, rmsnorm of each head of queries and keys, and
  * windows with a rotation of their own in most blocks. */
-#include <math.h>
-
 #include "base/alloc.h"
 #include "model/decoder.h"
 #include "model/family.h"
@@ -47,13 +45,11 @@ static int parse(void **out, const struct ah_json *json)
                                  .gelu = true,
                                  .activation_key = "hidden_activation",
                                  .tied = true};
-    double scalar = 256;
     AH_TRY(ah__decoder_parse(&decoder, json));
     AH_TRY(ah__decoder_parse_caps(&decoder, json));
     AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));
     decoder.out_bias = decoder.qkv_bias;
-    AH_TRY(ah__config_double(&scalar, json, "query_pre_attn_scalar", 1, 1e6));
-    decoder.attention_scale = 1 / sqrt(scalar);
+    AH_TRY(ah__decoder_parse_scalar(&decoder, json));
     AH_TRY(parse_kinds(&decoder, json));
     return ah__decoder_new(out, &decoder);
 }
@@ -61,12 +57,11 @@ static int parse(void **out, const struct ah_json *json)
 static int fill(cJSON *tree, const void *config)
 {
     const struct ah_decoder *decoder = config;
-    double scalar = round(1 / (decoder->attention_scale * decoder->attention_scale));
     AH_TRY(ah__decoder_add(tree, decoder));
     AH_TRY(ah__decoder_add_caps(tree, decoder));
     AH_TRY(ah__config_add_no_pad(tree));
     AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
-    AH_TRY(ah__json_add_double(tree, "query_pre_attn_scalar", scalar));
+    AH_TRY(ah__decoder_add_scalar(tree, decoder));
     AH_TRY(ah__decoder_add_window(tree, decoder));
     return ah__decoder_add_types(tree, decoder);
 }

@@ -105,8 +105,8 @@ static int fill(cJSON *tree, const void *context)
     AH_TRY(ah__config_add_sizes(tree, sizes, SIZES));
     AH_TRY(ah__json_add_int(tree, "n_inner", config.n_inner));
     AH_TRY(ah__json_add_string(tree, "activation_function", ah__config_activation_word(config.activation)));
-    AH_TRY(ah__json_add_double(tree, "layer_norm_epsilon", config.layer_norm_epsilon));
-    AH_TRY(ah__json_add_double(tree, "initializer_range", config.initializer_range));
+    AH_TRY(ah__config_add_real(tree, "layer_norm_epsilon", config.layer_norm_epsilon));
+    AH_TRY(ah__config_add_real(tree, "initializer_range", config.initializer_range));
     AH_TRY(ah__json_add_bool(tree, "tie_word_embeddings", config.tied));
     return ah__config_add_zeros(tree, dropouts);
 }

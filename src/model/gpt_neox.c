@@ -108,8 +108,8 @@ static int fill(cJSON *tree, const void *config)
     sizes_of(sizes, &neox);
     AH_TRY(ah__config_add_sizes(tree, sizes, SIZES));
     AH_TRY(ah__json_add_string(tree, "hidden_act", ah__config_activation_word(neox.activation)));
-    AH_TRY(ah__json_add_double(tree, "layer_norm_eps", neox.eps));
-    AH_TRY(ah__json_add_double(tree, "initializer_range", neox.std));
+    AH_TRY(ah__config_add_real(tree, "layer_norm_eps", neox.eps));
+    AH_TRY(ah__config_add_real(tree, "initializer_range", neox.std));
     AH_TRY(ah__json_add_bool(tree, "use_parallel_residual", neox.parallel));
     AH_TRY(ah__json_add_bool(tree, "attention_bias", neox.bias));
     AH_TRY(ah__json_add_bool(tree, "tie_word_embeddings", neox.tied));

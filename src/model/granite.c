@@ -30,16 +30,22 @@ static int parse(void **out, const struct ah_json *json)
     return ah__decoder_new(out, &decoder);
 }
 
+static double scale_of(double scaling)
+{
+    return 1 / scaling;
+}
+
 static int fill(cJSON *tree, const void *config)
 {
     const struct ah_decoder *decoder = config;
     AH_TRY(ah__decoder_add(tree, decoder));
     AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
     AH_TRY(ah__json_add_bool(tree, "mlp_bias", decoder->mlp_bias));
-    AH_TRY(ah__json_add_double(tree, "embedding_multiplier", decoder->embedding_scale));
-    AH_TRY(ah__json_add_double(tree, "residual_multiplier", decoder->residual_scale));
-    AH_TRY(ah__json_add_double(tree, "attention_multiplier", decoder->attention_scale));
-    return ah__json_add_double(tree, "logits_scaling", 1 / decoder->logit_scale);
+    AH_TRY(ah__config_add_real(tree, "embedding_multiplier", decoder->embedding_scale));
+    AH_TRY(ah__config_add_real(tree, "residual_multiplier", decoder->residual_scale));
+    AH_TRY(ah__config_add_real(tree, "attention_multiplier", decoder->attention_scale));
+    return ah__config_add_real(tree, "logits_scaling",
+                               ah__config_origin(decoder->logit_scale, 1 / decoder->logit_scale, scale_of));
 }
 
 static int text(char **out, const void *config)

@@ -101,7 +101,7 @@ static int fill(cJSON *tree, const void *config)
     sizes_of(sizes, &opt);
     AH_TRY(ah__config_add_sizes(tree, sizes, SIZES));
     AH_TRY(ah__json_add_int(tree, "word_embed_proj_dim", opt.hidden_size));
-    AH_TRY(ah__json_add_double(tree, "init_std", opt.std));
+    AH_TRY(ah__config_add_real(tree, "init_std", opt.std));
     AH_TRY(ah__json_add_string(tree, "activation_function", ah__config_activation_word(opt.activation)));
     AH_TRY(ah__json_add_bool(tree, "do_layer_norm_before", true));
     AH_TRY(ah__json_add_bool(tree, "enable_bias", opt.bias));

@@ -128,10 +128,9 @@ static double as_written(float value)
 static int add_stretches(cJSON *object, const char *key, const float *stretches, int count)
 {
     cJSON *array = cJSON_AddArrayToObject(object, key);
-    bool added = array;
-    for (int i = 0; added && i < count; i++)
-        added = cJSON_AddItemToArray(array, cJSON_CreateNumber(as_written(stretches[i])));
-    return added ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    for (int i = 0; i < count; i++)
+        AH_TRY(ah__config_append_real(array, as_written(stretches[i])));
+    return AH_OK;
 }
 
 /* Three keys alone, as versions 4 want them, where they say all. */
@@ -142,7 +141,7 @@ static int add_longrope(cJSON *tree, const struct ah_rope *rope, const struct ah
     AH_TRY(add_stretches(object, "short_factor", rope->brief, rope->stretches));
     AH_TRY(add_stretches(object, "long_factor", rope->lengthy, rope->stretches));
     if (rope->magnitude > rope->usual || rope->magnitude < rope->usual)
-        AH_TRY(ah__json_add_double(object, "attention_factor", rope->magnitude));
+        AH_TRY(ah__config_add_real(object, "attention_factor", rope->magnitude));
     return ah__json_add_int(keys->original ? tree : object, "original_max_position_embeddings", rope->original);
 }
 
@@ -209,9 +208,9 @@ int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_jso
 
 static int add_yarn(cJSON *object, const struct ah_rope *rope)
 {
-    AH_TRY(ah__json_add_double(object, "beta_slow", rope->low));
-    AH_TRY(ah__json_add_double(object, "beta_fast", rope->high));
-    AH_TRY(ah__json_add_double(object, "attention_factor", rope->magnitude));
+    AH_TRY(ah__config_add_real(object, "beta_slow", rope->low));
+    AH_TRY(ah__config_add_real(object, "beta_fast", rope->high));
+    AH_TRY(ah__config_add_real(object, "attention_factor", rope->magnitude));
     AH_TRY(ah__json_add_bool(object, "truncate", rope->whole));
     return ah__json_add_int(object, "original_max_position_embeddings", rope->original);
 }
@@ -222,22 +221,22 @@ static int add_scaling(cJSON *tree, const struct ah_rope *rope)
     bool yarn = rope->magnitude > 0;
     const char *type = yarn ? "yarn" : rope->dynamic > 0 ? "dynamic" : rope->high > 0 ? "llama3" : "linear";
     AH_TRY(ah__json_add_string(object, "rope_type", type));
-    AH_TRY(ah__json_add_double(object, "factor", rope->dynamic > 0 ? rope->dynamic : rope->factor));
+    AH_TRY(ah__config_add_real(object, "factor", rope->dynamic > 0 ? rope->dynamic : rope->factor));
     if (yarn)
         return add_yarn(object, rope);
     if (!(rope->high > 0))
         return AH_OK;
-    AH_TRY(ah__json_add_double(object, "low_freq_factor", rope->low));
-    AH_TRY(ah__json_add_double(object, "high_freq_factor", rope->high));
+    AH_TRY(ah__config_add_real(object, "low_freq_factor", rope->low));
+    AH_TRY(ah__config_add_real(object, "high_freq_factor", rope->high));
     return ah__json_add_int(object, "original_max_position_embeddings", rope->original);
 }
 
 /* In the form that every version of transformers reads. */
 int ah__rope_add(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_keys *keys)
 {
-    AH_TRY(ah__json_add_double(tree, keys->theta, rope->theta));
+    AH_TRY(ah__config_add_real(tree, keys->theta, rope->theta));
     if (keys->part)
-        AH_TRY(ah__json_add_double(tree, keys->part, rope->part));
+        AH_TRY(ah__config_add_real(tree, keys->part, rope->part));
     if (rope->stretches > 0)
         return add_longrope(tree, rope, keys);
     return rope->factor > 0 || rope->dynamic > 0 ? add_scaling(tree, rope) : AH_OK;

@@ -253,6 +253,34 @@ static void what_means_the_same_has_one_text(void **state)
     }
 }
 
+/* Whatever form a whole number has in the source: what its class in transformers declares. */
+static void numbers_have_the_form_of_their_class(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {GEMMA2 ",\"attn_logit_softcapping\":50,\"initializer_range\":1}", "\"attn_logit_softcapping\": 50.0"},
+        {GEMMA2 ",\"initializer_range\":1}", "\"initializer_range\": 1.0"},
+        {GEMMA2 ",\"final_logit_softcapping\":null}", "\"final_logit_softcapping\": null"},
+        {GEMMA2 ",\"query_pre_attn_scalar\":144.0}", "\"query_pre_attn_scalar\": 144,"},
+        {GEMMA3 ",\"query_pre_attn_scalar\":144.5}", "\"query_pre_attn_scalar\": 144.5,"},
+        {GRANITE ",\"logits_scaling\":49}", "\"logits_scaling\": 49.0"},
+        {LLAMA ",\"rms_norm_eps\":1}", "\"rms_norm_eps\": 1.0"},
+        {LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 "}}", "\"high_freq_factor\": 4.0"},
+        {LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 "}}", "\"original_max_position_embeddings\": 8"},
+        {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\"," LONG "}}", "[1.0, 1.1, 4.0, 16.08]"},
+        {OPT ",\"init_std\":1}", "\"init_std\": 1.0"},
+        {NEOX ",\"layer_norm_eps\":1}", "\"layer_norm_eps\": 1.0"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        char *text = text_of(cases[i].text);
+        if (!strstr(text, cases[i].words))
+            fail_msg("%s is saved as %s, expected %s in it", cases[i].text, text, cases[i].words);
+        free(text);
+    }
+}
+
 /* Which stretches the rotations of a graph have follows from the sequence, or from the room of a cache. */
 static void expect_stretch(const struct ah_model *model, int64_t seq, int64_t cache, float last)
 {
@@ -388,5 +416,6 @@ static void shipped_models_have_their_sizes(void **state)
 }
 
 AH_TEST_SUITE("model/families", cmocka_unit_test(wrong_configs), cmocka_unit_test(what_means_the_same_has_one_text),
-              cmocka_unit_test(longrope_goes_by_length), cmocka_unit_test(dropout_is_described),
-              cmocka_unit_test(switches_change_the_recording), cmocka_unit_test(shipped_models_have_their_sizes))
+              cmocka_unit_test(numbers_have_the_form_of_their_class), cmocka_unit_test(longrope_goes_by_length),
+              cmocka_unit_test(dropout_is_described), cmocka_unit_test(switches_change_the_recording),
+              cmocka_unit_test(shipped_models_have_their_sizes))

@@ -402,6 +402,45 @@ static const struct {
      NULL},
 };
 
+static size_t number_length(const char *text)
+{
+    return strspn(text, "0123456789+-.e");
+}
+
+static bool is_real(const char *number)
+{
+    return strcspn(number, ".e") < number_length(number);
+}
+
+/* Keys that configurations of the time have as whole numbers, and that classes of transformers 5 declare as floats. */
+static bool is_class_real(const char *key)
+{
+    static const char *const keys[] = {"\"rope_theta\"",        "\"rotary_emb_base\"", "\"rope_local_base_freq\"",
+                                       "\"attention_dropout\"", "\"embd_pdrop\"",      "\"resid_pdrop\""};
+    bool found = false;
+    for (size_t i = 0; i < AH_LENGTH(keys); i++)
+        found |= strncmp(key, keys[i], strlen(keys[i])) == 0;
+    return found;
+}
+
+/* transformers 5 refuses 50 where 50.0 is meant, and 256.0 where 256 is. */
+static void numbers_form_check(const char *name, const char *source, const char *saved)
+{
+    char key[80];
+    for (const char *at = strchr(source, ':'); at; at = strchr(at + 1, ':')) {
+        const char *quote = at - 1;
+        for (bool named = *quote == '"'; named; named = *--quote != '"')
+            continue;
+        if (!number_length(at + 1))
+            continue;
+        snprintf(key, sizeof key, "%.*s: ", (int)(at - quote), quote);
+        const char *other = strstr(saved, key);
+        if (other && number_length(other + strlen(key)) &&
+            is_real(other + strlen(key)) != (is_real(at + 1) || is_class_real(key)))
+            fail_msg("%s: %.60s is saved as %.60s", name, quote, other);
+    }
+}
+
 static void public_models_are_taken(void **state)
 {
     (void)state;
@@ -414,6 +453,7 @@ static void public_models_are_taken(void **state)
         if ((note != NULL) != (public_models[i].noted != NULL) || (note && strcmp(note, public_models[i].noted) != 0))
             fail_msg("%s: noted %s, expected %s", public_models[i].name, note ? note : "nothing",
                      public_models[i].noted ? public_models[i].noted : "nothing");
+        numbers_form_check(public_models[i].name, text, ah_model_get(model)->config);
         ah_model_free(model);
     }
 }

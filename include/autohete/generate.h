@@ -14,8 +14,8 @@ extern "C" {
 struct ah_tokenizer;
 
 /* The tokenizer of a model's folder or its config.json: tokenizer.json, else vocab.json and merges.txt, else
- * tokenizer.model; a model without them has byte-level tokens, whose ids are the bytes. AH_EINPUT: what they ask for is
- * not known here, or wrong. */
+ * tokenizer.model; without them, where vocab_size is at most 256 or model_path is null, tokens are bytes. AH_EINPUT:
+ * there is none, or what its files ask for is not known here, or wrong. */
 AH_API int ah_tokenizer_open(const struct ah_tokenizer **tokenizer, const char *model_path);
 /* *note: one line about what is done with such a tokenizer that may not be its own way, which the caller frees with
  * free(), or null: of a GGUF file that does not say how its text is split. */

@@ -92,9 +92,9 @@ struct ah_train_options {
                                   * resume_dir */
     bool pack;                    /* * each sequence holds several documents or examples, which do not see each
                                   * other; else documents follow one another and an example is a sequence */
-    const char *data_format;      /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt", or what
-                                  * records of JSON are: "documents", "pairs", "messages", "conversations", "alpaca",
-                                  * "dolly", "orca", "ids" */
+    const char *data_format;      /* * "auto" (default: by content), "text", "bytes" (of a text), "jsonl", "llmc",
+                                  * "nanogpt", or what records of JSON are: "documents", "pairs", "messages",
+                                  * "conversations", "alpaca", "dolly", "orca", "ids" */
     const char *device;           /* as for ah_dev_open; default "auto" */
     struct ah_dev_options dev;
     struct ah_budget budget; /* * device_bytes 0: what the device has, where it has a memory of its own;

@@ -27,7 +27,7 @@ static const struct {
     {"optimizer", "autohete deepspeed pytorch"},
     {"device", "auto cpu cuda"},
     {"train-on", "assistant all last"},
-    {"data-format", "auto text jsonl documents pairs messages conversations alpaca dolly orca ids llmc nanogpt"},
+    {"data-format", "auto text bytes jsonl documents pairs messages conversations alpaca dolly orca ids llmc nanogpt"},
 };
 
 /* Names of policies with blanks between them. */

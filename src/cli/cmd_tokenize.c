@@ -15,7 +15,8 @@ struct tokenize_args {
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
-     "folder with tokenizer.json, vocab.json and merges.txt, or tokenizer.model, or a GGUF file; else tokens are bytes",
+     "folder with tokenizer.json, vocab.json and merges.txt, or tokenizer.model, or a GGUF file; without, bytes of a "
+     "model whose vocab_size is at most 256",
      0, 0, true},
     {"decode", AH_ARG_FLAG, AT(decode), NULL, NULL, "read ids and write their text", 0, 0, false},
     {"document", AH_ARG_FLAG, AT(document), NULL, NULL,

@@ -34,8 +34,8 @@ static const struct ah_arg options[] = {
      "mixed: FILE:WEIGHT,FILE:WEIGHT",
      0, 0, false},
     {"data-format", AH_ARG_TEXT, AT_OPTION(data_format), "NAME", NULL,
-     "auto (default), text, jsonl, llmc, nanogpt, or what JSON records are: documents, pairs, messages, conversations, "
-     "alpaca, dolly, orca, ids",
+     "auto (default), text, bytes (text whose bytes are its tokens), jsonl, llmc, nanogpt, or what JSON records are: "
+     "documents, pairs, messages, conversations, alpaca, dolly, orca, ids",
      0, 0, false},
     {"eos", AH_ARG_TEXT, AT_OPTION(eos), "TOKEN", NULL,
      "token, or its id, that ends a text (default: as the tokenizer's files say)", 0, 0, false},

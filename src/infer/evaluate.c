@@ -91,7 +91,7 @@ static int open_data(struct evaluator *eval)
     eval->data->examples = opened && strcmp(ah__tokens_info(eval->data->tokens)->format, "examples") == 0;
     if (!opened) /* it may be shorter than a window; a pipe cannot be read again */
         AH_TRY(ah__stream_is_pipe(eval->data->path) ? AH_EINPUT : tokens_open(eval, 1));
-    if (!eval->data->examples)
+    if (!eval->data->examples && !eval->model.tokenizer->missing)
         AH_TRY(lead_find(eval));
     int64_t predicted = ah__tokens_info(eval->data->tokens)->tokens - !eval->data->lead;
     if (!eval->data->examples)

@@ -22,21 +22,13 @@ struct generator {
     struct ah_buf text; /* of the last token */
 };
 
-/* A head may have rows beyond the tokenizer's tokens, which are never drawn; bytes can say nothing about tokens. */
+/* A head may have rows beyond the tokenizer's tokens, which are never drawn. */
 static int check(const struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
-    const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
-    int64_t vocab = ah_model_get(gen->from.model)->vocab_size;
     if (options->tokens < 0)
         return ah__fail(AH_EINPUT, "tokens: found %" PRId64 ", expected 0 or more", options->tokens);
-    if (vocab > tokenizer->vocab_size && tokenizer->text_is_ids)
-        return ah__fail(AH_EINPUT,
-                        "%s: found vocab_size %" PRId64 " and no tokenizer.json, expected at most %d: text prompts "
-                        "need a tokenizer or a %s model",
-                        ah__inference_folder(&gen->from, options->model_dir), vocab, tokenizer->vocab_size,
-                        tokenizer->name);
-    return AH_OK;
+    return ah__tokenizer_check(gen->from.tokenizer);
 }
 
 /* What text begins with, where a prompt says nothing. */

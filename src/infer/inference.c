@@ -122,7 +122,8 @@ int ah__inference_open(struct ah_inference *inference, const char *path, const c
     const char *folder = ah__inference_folder(inference, path);
     AH_TRY(ah_model_load(&inference->model, folder));
     if (!inference->ids_alone)
-        AH_TRY(ah__model_tokenizer_open(&inference->tokenizer, folder));
+        AH_TRY(ah__text_tokenizer_open(&inference->tokenizer, folder, ah_model_get(inference->model)->vocab_size,
+                                       inference->checkpoint.bytes));
     inference->longest_seq =
         inference->checkpoint.folder ? inference->checkpoint.settings.seq : ah_model_get(inference->model)->max_seq;
     return AH_OK;

@@ -77,6 +77,7 @@ static int open_all(struct ah_talk *talk)
     const int64_t wanted = talk->options.context_tokens;
     AH_TRY(options_check(&talk->options));
     AH_TRY(ah__inference_open(&talk->from, options->model_dir, options->adapter_dir));
+    AH_TRY(ah__tokenizer_check(talk->from.tokenizer));
     AH_TRY(ah__inference_chat(&talk->chat, &talk->from, options));
     AH_TRY(sampler_open(talk));
     /* A model that was tuned on short conversations still knows the positions that it came with. */

@@ -37,7 +37,7 @@ int ah__data_format_parse(enum ah_data_format *out, const char *word)
     static const struct {
         const char *word;
         enum ah_data_format format;
-    } others[] = {{"openai", AH_DATA_MESSAGES}, {"sharegpt", AH_DATA_CONVERSATIONS}};
+    } others[] = {{"openai", AH_DATA_MESSAGES}, {"sharegpt", AH_DATA_CONVERSATIONS}, {"bytes", AH_DATA_TEXT}};
     *out = AH_DATA_AUTO;
     for (int i = 0; word && i < AH_DATA_FORMAT_COUNT; i++)
         if (strcmp(ah__data_format_words[i], word) == 0) {

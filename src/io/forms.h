@@ -30,7 +30,8 @@ enum ah_data_format {
         AH_DATA_FORMAT_COUNT
 };
 extern const char *const ah__data_format_words[AH_DATA_FORMAT_COUNT];
-/* Null is auto. "openai" and "sharegpt" are other words for messages and conversations. AH_EINPUT lists the words. */
+/* Null is auto. "openai" and "sharegpt" are other words for messages and conversations,
+ * "bytes" one for text (io/model_tokenizer.h has what else it says). AH_EINPUT lists the words. */
 int ah__data_format_parse(enum ah_data_format *out, const char *word);
 
 enum ah_document_kind {

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "io/gguf.h"
 #include "io/gguf_files.h"
+#include "tokenizer/tokenizer.h"
 
 enum { FILE_MOST = 64 << 20 };
 
@@ -236,12 +237,15 @@ int ah__model_files_load(struct ah_model_files *files, const char *path)
 {
     struct ah_model_files loaded = {0};
     bool there, is_folder;
+    char *folder;
     if (!path)
         return AH_OK;
     AH_TRY(look(&there, &is_folder, path));
-    int status = is_folder           ? folder_load(&loaded, path)
+    AH_TRY(ah__tokenizer_folder(&folder, path));
+    int status = folder              ? folder_load(&loaded, folder)
                  : ah__gguf_is(path) ? gguf_load(&loaded, path)
                                      : generation_make(&loaded, path);
+    ah__free(folder);
     if (status == AH_OK)
         *files = loaded;
     else

@@ -26,7 +26,8 @@ bool ah__model_files_are(const char *name);
 /* Adds those of a folder. A link in it may lead to a file in it or in the same Hugging Face cache; what lies elsewhere
  * is left out, since a folder from elsewhere could make any file of its user part of what is passed on. Where it has no
  * generation_config.json, one is made of the ids in its config.json that begin and end a text, if there are any. `path`
- * may be a configuration's file, a GGUF file, which gives what io/gguf_files.h makes of it, or null. AH_EINPUT: one
+ * may be a folder's config.json, which is as good as the folder, another configuration's file, a GGUF file, which gives
+ * what io/gguf_files.h makes of it, or null. AH_EINPUT: one
  * cannot be read, or is longer than 64 MiB; AH_EIO; AH_ENOMEM. */
 int ah__model_files_load(struct ah_model_files *files, const char *path);
 /* The text of the file at `path`, by the name that it has here, in place of one of that name. Fails likewise. */

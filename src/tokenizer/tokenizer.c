@@ -103,6 +103,60 @@ const struct ah_tokenizer ah__tokenizer_bytes = {
     .close = bytes_close,
 };
 
+/* ---- none -------------------------------------------------------------------------------------------------------- */
+
+int ah__tokenizer_check(const struct ah_tokenizer *tokenizer)
+{
+    return tokenizer->missing ? ah__fail(AH_EINPUT, "%s", tokenizer->missing) : AH_OK;
+}
+
+static int none_encode(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text,
+                       size_t length)
+{
+    (void)ids, (void)count, (void)text, (void)length;
+    return ah__tokenizer_check(tokenizer);
+}
+
+static int none_decode(char **text, size_t *length, const struct ah_tokenizer *tokenizer, const int32_t *ids,
+                       int64_t count)
+{
+    (void)text, (void)length, (void)ids, (void)count;
+    return ah__tokenizer_check(tokenizer);
+}
+
+static void none_close(const struct ah_tokenizer *tokenizer)
+{
+    ah__free((void *)(uintptr_t)tokenizer->missing);
+    ah__free((void *)(uintptr_t)tokenizer);
+}
+
+int ah__tokenizer_none(const struct ah_tokenizer **out, const char *why)
+{
+    struct ah_tokenizer *none;
+    char *missing;
+    AH_TRY(ah__strdup(&missing, why));
+    if (ah__new(&none, 1, sizeof *none) != AH_OK) {
+        ah__free(missing);
+        return AH_ENOMEM;
+    }
+    /* What looks at ids finds that there are none. */
+    *none = (struct ah_tokenizer){.name = "none",
+                                  .unit = "token",
+                                  .missing = missing,
+                                  .encode = none_encode,
+                                  .encode_prompt = none_encode,
+                                  .decode = none_decode,
+                                  .piece = bytes_piece,
+                                  .token = bytes_token,
+                                  .is_special = bytes_none,
+                                  .is_added = bytes_none,
+                                  .close = none_close};
+    *out = none;
+    return AH_OK;
+}
+
+/* ---- bytes, or not ----------------------------------------------------------------------------------------------- */
+
 /* Tokenizers that are not read: whoever has one beside a model wants no bytes. */
 static const char *const unread[] = {
     "sentencepiece.bpe.model", "tekken.json",        "vocab.txt",     "tokenizer.tiktoken", "tokenizer.model.v1",

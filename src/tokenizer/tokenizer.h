@@ -1,7 +1,7 @@
 /* Tokenizers: text to token ids and back. Takes bytes, gives ids below vocab_size; knows no models and no files of
  * data. Which one a model has is said by its folder: tokenizer.json, or vocab.json beside merges.txt, or
- * tokenizer.model; a folder that says nothing has byte-level tokens. A new kind is one file, and its row in
- * tokenizer.c.
+ * tokenizer.model; of a folder that says nothing byte-level tokens are given (io/model_tokenizer.h: whether they will
+ * do). A new kind is one file, and its row in tokenizer.c.
  *
  * Text that is no UTF-8 is read as U+FFFD for each wrong part by tokenizers that know characters; byte-level tokens
  * take every byte. A tokenizer remembers words, so it is used from one thread at a time. */
@@ -15,11 +15,12 @@
 enum ah_token_edges { AH_EDGE_LEFT = 1, AH_EDGE_RIGHT = 2, AH_EDGE_WORD = 4 };
 
 struct ah_tokenizer {
-    const char *name;   /* "byte-level" */
-    const char *unit;   /* what an id stands for in a text, for messages: "byte" */
-    int32_t vocab_size; /* ids are below it */
-    bool text_is_ids;   /* the text's bytes are its ids, so that a file of text can be used as it lies */
-    uint64_t signature; /* tells tokenizers apart on resume; 0: byte-level */
+    const char *name;    /* "byte-level" */
+    const char *unit;    /* what an id stands for in a text, for messages: "byte" */
+    int32_t vocab_size;  /* ids are below it */
+    bool text_is_ids;    /* the text's bytes are its ids, so that a file of text can be used as it lies */
+    const char *missing; /* why there is none, and no text becomes ids; null: there is one */
+    uint64_t signature;  /* tells tokenizers apart on resume; 0: byte-level */
     bool has_bos, has_eos;
     bool end_given;       /* eos is what the caller said (ah__tokenizer_end_set) */
     int32_t bos, eos;     /* what begins and ends a text, where it has them */
@@ -51,6 +52,10 @@ struct ah_tokenizer {
 };
 
 extern const struct ah_tokenizer ah__tokenizer_bytes;
+/* In place of a tokenizer that a model should have: ids pass, texts do not. `why` is copied. AH_ENOMEM. */
+int ah__tokenizer_none(const struct ah_tokenizer **out, const char *why);
+/* AH_EINPUT says why there is none. */
+int ah__tokenizer_check(const struct ah_tokenizer *tokenizer);
 
 /* The tokenizer of the model at `model`: a folder, its config.json or null. AH_EINPUT, AH_ENOMEM. */
 int ah__tokenizer_open(const struct ah_tokenizer **out, const char *model);

@@ -160,6 +160,8 @@ static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
     AH_TRY(ah__json_string(&arithmetic, json, "arithmetic"));
     snprintf(out->arithmetic, sizeof out->arithmetic, "%s", arithmetic);
     AH_TRY(ah__checkpoint_sources_read(out, json));
+    if (ah__json_has(json, "bytes"))
+        AH_TRY(ah__json_bool(&out->bytes, json, "bytes"));
     if (ah__json_has(json, "base")) {
         const char *base;
         AH_TRY(ah__json_string(&base, json, "base"));

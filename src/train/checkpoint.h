@@ -31,6 +31,7 @@ struct ah_checkpoint {
     uint64_t base_signature; /* of these: ah__weights_signature */
     int64_t step;            /* steps done; the next batch of the data is batch number `step` */
     double loss;             /* of that step */
+    bool bytes;              /* text was its bytes, whatever the vocabulary (io/model_tokenizer.h) */
     int64_t data_tokens;
     uint64_t data_signature;
     struct ah_mixture_mark *sources; /* of data that are several */

@@ -275,6 +275,8 @@ static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
     AH_TRY(ah__settings_save(tree, &state->settings));
     AH_TRY(ah__json_add_int(tree, "data_batch", state->step));
     AH_TRY(ah__json_add_string(tree, "data_path", state->data_path));
+    if (state->bytes)
+        AH_TRY(ah__json_add_bool(tree, "bytes", true));
     if (state->base) {
         AH_TRY(ah__json_add_string(tree, "base", state->base));
         AH_TRY(ah__json_add_hash(tree, "base_signature", state->base_signature));

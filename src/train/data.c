@@ -77,7 +77,9 @@ static int open_all(struct preparation *prep)
     enum ah_data_format format;
     AH_TRY(options_check(prep->options, &format));
     AH_TRY(ah_model_load(&prep->model, prep->options->model_path));
-    AH_TRY(ah__model_tokenizer_open(&prep->tokenizer, prep->options->model_path));
+    AH_TRY(ah__text_tokenizer_open(&prep->tokenizer, prep->options->model_path, ah_model_get(prep->model)->vocab_size,
+                                   ah__data_as_bytes(prep->options->format)));
+    AH_TRY(ah__tokenizer_check(prep->tokenizer));
     AH_TRY(ah__tokenizer_end_set(prep->tokenizer, prep->options->eos));
     AH_TRY(ah__document_end_check(prep->tokenizer, ah_model_get(prep->model)->vocab_size));
     prep->end = ah__document_end(prep->tokenizer);

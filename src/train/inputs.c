@@ -2,8 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "io/folder.h"
+#include "io/gguf.h"
 #include "model/model.h"
 #include "plan/search.h"
 #include "sched/sched.h"
@@ -50,17 +52,49 @@ static int open_model(struct ah_training *training)
     return training->resumed.folder ? ah__checkpoint_check_model(&training->resumed, training->model) : AH_OK;
 }
 
-/* Also where what lies there could not be read. */
-static int tell_random(const struct ah_training *training)
+/* Where the weights of a model would be: a GGUF file, or the folder, of its config.json too. */
+static int weights_place(char **out, const char *model_path)
 {
-    const char *folder = training->options->model ? NULL : training->options->model_path;
-    char *path = NULL;
-    int status = folder ? ah__weights_find(&path, folder) : AH_OK;
-    if (path || status == AH_EINPUT)
-        ah__training_note(training, "starting from random parameters, as asked, and not from the weights in %s",
-                          folder);
+    AH_TRY(ah__tokenizer_folder(out, model_path));
+    return *out ? AH_OK : ah__strdup(out, model_path);
+}
+
+/* Whether a config.json is named, and not its folder. */
+static bool names_config(const char *model_path)
+{
+    struct stat found;
+    return stat(model_path, &found) == 0 && !S_ISDIR(found.st_mode) && !ah__gguf_is(model_path);
+}
+
+/* Weights that lie there and are not used, also where what lies there could not be read. */
+static int tell_random(const struct ah_training *training, bool asked)
+{
+    const char *model_path = training->options->model ? NULL : training->options->model_path;
+    char *path = NULL, *place = NULL;
+    int status = model_path ? weights_place(&place, model_path) : AH_OK;
+    if (status == AH_OK && place)
+        status = ah__weights_find(&path, place);
+    bool there = path || status == AH_EINPUT;
+    if (there && asked)
+        ah__training_note(training, "starting from random parameters, as asked, and not from the weights in %s", place);
+    else if (there)
+        ah__training_note(
+            training,
+            "starting from random parameters, since %s is a configuration alone, and not from the weights "
+            "beside it: --init weights (init), or the folder as the model, does",
+            model_path);
     ah__free(path);
+    ah__free(place);
     return status == AH_EINPUT ? AH_OK : status;
+}
+
+static int find_named(struct ah_training *training, const char *model_path)
+{
+    char *place;
+    AH_TRY(weights_place(&place, model_path));
+    int status = ah__weights_find(&training->weights, place);
+    ah__free(place);
+    return status;
 }
 
 /* Checkpoints of adapters do not have the weights that they adapt. */
@@ -70,7 +104,7 @@ static int find_base(struct ah_training *training)
     if (!training->resumed.settings.tuning.lora_rank)
         return AH_OK;
     uint64_t signature;
-    AH_TRY(base ? ah__weights_find(&training->weights, base) : AH_OK);
+    AH_TRY(base ? find_named(training, base) : AH_OK);
     if (!training->weights)
         return ah__fail(AH_EINPUT,
                         "%s: found no weights, expected those that the adapters of %s were trained on; --model FOLDER "
@@ -105,10 +139,11 @@ static int find_weights(struct ah_training *training)
                         word);
     if (training->resumed.folder)
         return find_base(training);
-    if (random)
-        return tell_random(training);
-    if (options->model_path && !options->model)
-        AH_TRY(ah__weights_find(&training->weights, options->model_path));
+    bool named = options->model_path && !options->model;
+    if (random || (named && !wanted && names_config(options->model_path)))
+        return tell_random(training, random);
+    if (named)
+        AH_TRY(find_named(training, options->model_path));
     if (training->weights)
         ah__training_note(training, "starting from the weights in %s", training->weights);
     if (wanted && !training->weights)

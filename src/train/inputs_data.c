@@ -167,7 +167,8 @@ int ah__training_open_data(struct ah_training *training)
     enum ah_data_format format;
     struct ah_corpus_chat chat = {model_path, training->options->chat_template, AH_TRAIN_ON_ASSISTANT};
     AH_TRY(ah__train_on_parse(&chat.train_on, training->options->train_on));
-    AH_TRY(ah__model_tokenizer_open(&training->tokenizer, model_path));
+    bool bytes = training->resumed.bytes || ah__data_as_bytes(training->options->data_format);
+    AH_TRY(ah__text_tokenizer_open(&training->tokenizer, model_path, ah_model_get(training->model)->vocab_size, bytes));
     AH_TRY(ah__tokenizer_end_set(training->tokenizer, training->options->eos));
     AH_TRY(ah__data_format_parse(&format, training->options->data_format));
     const struct ah_tokens_options options = {

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "io/model_tokenizer.h"
 #include "train/pictures.h"
 #include "train/weights.h"
 
@@ -130,7 +131,13 @@ static int fill_base(struct ah_checkpoint *state, const struct ah_training *trai
     if (!training->settings.tuning.lora_rank)
         return AH_OK;
     AH_TRY(ah__weights_signature(&state->base_signature, training->weights));
-    return path ? ah__path_real(&state->base, path) : ah__strdup(&state->base, training->resumed.base);
+    if (!path)
+        return ah__strdup(&state->base, training->resumed.base);
+    char *folder; /* also of its config.json */
+    AH_TRY(ah__tokenizer_folder(&folder, path));
+    int status = ah__path_real(&state->base, folder ? folder : path);
+    ah__free(folder);
+    return status;
 }
 
 /* The next checkpoint's state: only step and loss change from here on. */
@@ -146,6 +153,7 @@ static int fill_state(struct ah_checkpoint *state, const struct ah_training *tra
     }
     if (status == AH_OK)
         status = fill_base(state, training);
+    state->bytes = training->resumed.bytes || ah__data_as_bytes(training->options->data_format);
     state->data_tokens = info->tokens;
     state->data_signature = info->signature;
     state->settings = training->settings;

@@ -37,6 +37,15 @@ static void what_is_shown(void **state)
     char path[512];
     snprintf(path, sizeof path, "%s/ids", folder());
     assert_ok(ah__file_write(path, "a b", 3));
+    run("tokenize --model %s --json < %s", folder(), path);
+    assert_ran(2);
+    assert_says(ran.err, "found no tokenizer and no config.json with a vocab_size, expected one of them");
+    run("tokenize --model %s/none --json < %s", folder(), path);
+    assert_ran(2);
+    assert_says(ran.err, "/none: cannot open: No such file or directory");
+    char config[512];
+    snprintf(config, sizeof config, "%s/config.json", folder());
+    assert_ok(ah__file_write(config, "{\"vocab_size\": 256}", 19));
     run("tokenize --model %s --json < %s", folder(), path); /* no tokenizer there: bytes */
     assert_string_equal(ran.out, "{\"ids\": [97, 32, 98], \"tokens\": [\"a\", \"<0x20>\", \"b\"]}\n");
     assert_ok(ah__file_write(path, "1 2\n231", 7));

@@ -222,31 +222,6 @@ static void refuses(void **state)
     assert_int_equal(heard.count, 0);
 }
 
-static void refuses_a_model_that_is_not_of_bytes(void **state)
-{
-    (void)state;
-    char folder[PATH_SIZE / 2], model[PATH_SIZE], data[PATH_SIZE], out[PATH_SIZE];
-    snprintf(folder, sizeof folder, "%s", ah_test_folder());
-    snprintf(model, sizeof model, "%s/model.json", folder);
-    snprintf(data, sizeof data, "%s/data.txt", folder);
-    snprintf(out, sizeof out, "%s/out", folder);
-    write_text(data, "some text that is longer than one or two sequences");
-    write_text(model, "{\"model_type\": \"gpt2\", \"vocab_size\": 300, \"n_positions\": 4, \"n_embd\": 4, "
-                      "\"n_layer\": 1, \"n_head\": 1}");
-    struct ah_train_options options;
-    struct ah_train_result result;
-    ah_train_options_init(&options, sizeof options);
-    options.model_path = model;
-    options.data_path = data;
-    options.out_dir = out;
-    options.plan = "resident";
-    options.steps = 1;
-    assert_ok(ah_train(&result, &options));
-    struct ah_generate_options generate = {.model_dir = out, .tokens = 1};
-    assert_fails(ah_generate(&generate), AH_EINPUT, "found vocab_size 300 and no tokenizer.json, expected at most 256");
-}
-
 AH_TEST_SUITE("infer/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),
               cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test(outgrows_short_rotations),
-              cmocka_unit_test_setup(refuses, train_once), cmocka_unit_test(stops_where_examples_end),
-              cmocka_unit_test(refuses_a_model_that_is_not_of_bytes))
+              cmocka_unit_test_setup(refuses, train_once), cmocka_unit_test(stops_where_examples_end))

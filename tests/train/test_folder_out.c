@@ -1,4 +1,5 @@
 /* What a checkpoint has beside weights, and weights in several files: the folder that other programs load. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -203,5 +204,139 @@ static void a_large_model_lies_in_several_files(void **state)
     assert_fails(ah_train(&result, &resume), AH_ECORRUPT, "found 7 bytes, expected");
 }
 
+/* ---- what texts become ids by --------------------------------------------------------------------------------- */
+
+static char notes[4096];
+
+static void keep_notes(const char *line, void *context)
+{
+    (void)context;
+    size_t used = strlen(notes);
+    snprintf(notes + used, sizeof notes - used, "%s\n", line);
+}
+
+#define WIDE                                                                                                           \
+    "{\"model_type\": \"gpt2\", \"vocab_size\": 1600, \"n_positions\": 16, \"n_embd\": 16, \"n_layer\": 3, "           \
+    "\"n_head\": 2}"
+
+/* `profile` is of an earlier one; null: measured. */
+static struct ah_train_options options_wide(const struct place *place, const char *model, char out[PATH_SIZE],
+                                            const char *name, const char *profile)
+{
+    struct ah_train_options options;
+    ah_train_options_init(&options, sizeof options);
+    snprintf(out, PATH_SIZE, "%s-%s", place->out, name);
+    options.model_path = model;
+    options.data_path = place->data;
+    options.out_dir = out;
+    options.device = "cpu";
+    options.dev.threads = 1;
+    options.plan = "resident";
+    options.profile_path = profile;
+    options.batch = 2;
+    options.seq = 8;
+    options.steps = 1;
+    options.on_note = keep_notes;
+    notes[0] = 0;
+    return options;
+}
+
+static struct ah_train_options resume_wide(const char *from, const char *profile)
+{
+    struct ah_train_options options;
+    ah_train_options_init(&options, sizeof options);
+    options.resume_dir = from;
+    options.profile_path = profile;
+    options.steps = 2;
+    return options;
+}
+
+/* A folder with a tokenizer and a chat template of its own. */
+static void spoken_folder(char folder[PATH_SIZE], const struct place *place)
+{
+    char path[PATH_SIZE], *tokenizer;
+    size_t length;
+    model_folder(folder, place, WIDE, NULL);
+    snprintf(path, sizeof path, "%s/golden/tokenizers/qwen2/tokenizer.json", ah_test_source());
+    assert_ok(ah__file_read(&tokenizer, &length, path, 1 << 20));
+    write_text(at(path, folder, "tokenizer.json"), tokenizer);
+    write_text(at(path, folder, "chat_template.jinja"),
+               "{{ messages[0].content }}{% generation %}a{% endgeneration %}");
+    ah__free(tokenizer);
+}
+
+/* FOLDER/config.json: what the data went through is saved; the weights beside it are used where that is asked for, else
+ * it is said that they are not. */
+static void a_configuration_is_as_good_as_its_folder(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result, again;
+    char model[PATH_SIZE], config[PATH_SIZE], out[PATH_SIZE], more[PATH_SIZE], profile[PATH_SIZE];
+    place_init(&place);
+    spoken_folder(model, &place);
+    struct ah_train_options options = options_wide(&place, at(config, model, "config.json"), out, "spoken", NULL);
+    assert_ok(ah_train(&result, &options));
+    assert_null(strstr(notes, "random parameters"));
+    expect_same_file(model, out, "tokenizer.json");
+    expect_same_file(model, out, "tokenizer_config.json");
+    expect_same_file(model, out, "chat_template.jinja");
+    struct ah_train_options resume = resume_wide(out, at(profile, out, "profile.json"));
+    assert_ok(ah_train(&result, &resume));
+    /* weights beside it */
+    options = options_wide(&place, at(config, out, "config.json"), more, "not used", profile);
+    assert_ok(ah_train(&result, &options));
+    assert_non_null(strstr(notes, "starting from random parameters, since "));
+    options = options_wide(&place, config, more, "used", profile);
+    options.init = "weights";
+    assert_ok(ah_train(&again, &options));
+    assert_non_null(strstr(notes, "starting from the weights in "));
+    assert_true(again.final_loss < result.final_loss || again.final_loss > result.final_loss);
+    options = options_wide(&place, out, more, "by folder", profile);
+    assert_ok(ah_train(&result, &options));
+    assert_memory_equal(&again.final_loss, &result.final_loss, sizeof result.final_loss);
+}
+
+/* Texts are bytes for vocabularies of bytes, or where that is asked for. */
+static void bytes_are_asked_for(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    struct ah_eval_result evaluated;
+    char model[PATH_SIZE], out[PATH_SIZE], none[PATH_SIZE], path[PATH_SIZE], tokens[PATH_SIZE], profile[PATH_SIZE];
+    place_init(&place);
+    model_folder(model, &place, WIDE, NULL); /* with tokenizer_config.json alone */
+    struct ah_train_options options = options_wide(&place, model, out, "bytes", NULL);
+    assert_fails(ah_train(&result, &options), AH_EINPUT,
+                 "folder: found no tokenizer, expected tokenizer.json, vocab.json with merges.txt, tokenizer.model or "
+                 "spiece.model in its folder: vocab_size is 1600, and bytes are the tokens of up to 256 alone");
+    assert_false(exists(out, "checkpoint"));
+    options.data_format = "bytes";
+    assert_ok(ah_train(&result, &options));
+    struct ah_train_options resume = resume_wide(at(path, out, "step-00000001"), at(profile, out, "profile.json"));
+    assert_ok(ah_train(&result, &resume)); /* also of the one checkpoint: it says so itself */
+    struct ah_eval_options eval = {.model_dir = out, .data_path = place.data};
+    assert_ok(ah_eval(&evaluated, &eval));
+    assert_true(evaluated.bits_per_byte > 0);
+    /* what has ids already needs none */
+#define IDS "[300, 301, 302, 303, 301, 302, 300, 303, 301]"
+    write_text(at(tokens, model, "ids.jsonl"), "{\"input_ids\": " IDS ", \"labels\": " IDS "}\n"
+                                               "{\"input_ids\": " IDS ", \"labels\": " IDS "}\n");
+    options = options_wide(&place, model, none, "ids", profile);
+    options.data_path = tokens;
+    assert_ok(ah_train(&result, &options));
+    eval = (struct ah_eval_options){.model_dir = none, .data_path = tokens};
+    assert_ok(ah_eval(&evaluated, &eval));
+    assert_true(isnan(evaluated.bits_per_byte));
+    eval.data_path = place.data;
+    assert_fails(ah_eval(&evaluated, &eval), AH_EINPUT, "found no tokenizer, expected tokenizer.json");
+    const struct ah_tokenizer *tokenizer;
+    assert_fails(ah_tokenizer_open(&tokenizer, none), AH_EINPUT, "found no tokenizer, expected tokenizer.json");
+    struct ah_generate_options generate = {.model_dir = none, .tokens = 1};
+    assert_fails(ah_generate(&generate), AH_EINPUT, "found no tokenizer, expected tokenizer.json");
+}
+
 AH_TEST_SUITE("train/folder_out", cmocka_unit_test(files_of_the_model_go_along),
-              cmocka_unit_test(a_generation_config_is_copied), cmocka_unit_test(a_large_model_lies_in_several_files))
+              cmocka_unit_test(a_generation_config_is_copied), cmocka_unit_test(a_large_model_lies_in_several_files),
+              cmocka_unit_test(a_configuration_is_as_good_as_its_folder), cmocka_unit_test(bytes_are_asked_for))

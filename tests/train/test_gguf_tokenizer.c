@@ -23,8 +23,12 @@ static void folder_of(char folder[PATH_SIZE])
     place_init(&place);
     snprintf(model, sizeof model, "%s", ah_test_folder());
     write_text(at(file, model, "config.json"), config);
+#define IDS "[5, 6, 7, 8, 9, 5, 6, 7, 8]"
+    write_text(at(file, model, "ids.jsonl"), "{\"input_ids\": " IDS ", \"labels\": " IDS "}\n"
+                                             "{\"input_ids\": " IDS ", \"labels\": " IDS "}\n");
     struct ah_train_options options = options_of(&place);
     options.model_path = model;
+    options.data_path = file;
     options.profile_path = NULL;
     options.steps = 1;
     assert_ok(ah_train(&result, &options));

@@ -35,6 +35,49 @@ int ah__gguf_edges_named(const char *name, const char *token)
     return AH_EDGE_RIGHT;
 }
 
+/* Ends of turns, of texts and of messages, and what stands around a gap to be filled. */
+static const char *const controls[] = {"</s>",
+                                       "<|eot_id|>",
+                                       "<|eom_id|>",
+                                       "<|im_end|>",
+                                       "<|end|>",
+                                       "<|return|>",
+                                       "<|call|>",
+                                       "<|calls|>",
+                                       "<|flush|>",
+                                       "<end_of_turn>",
+                                       "<|endoftext|>",
+                                       "<|end_of_text|>",
+                                       "<EOT>",
+                                       "_<EOT>",
+                                       "[EOT]",
+                                       "[EOS]",
+                                       "<end_of_utterance>",
+                                       "<eos>",
+                                       "<turn|>",
+                                       "<|tool_response>",
+                                       "<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>",
+                                       "<|fim_prefix|>",
+                                       "<fim-prefix>",
+                                       "<fim_prefix>",
+                                       "<PRE>",
+                                       "<|fim_suffix|>",
+                                       "<fim-suffix>",
+                                       "<fim_suffix>",
+                                       "<SUF>",
+                                       "<|fim_middle|>",
+                                       "<fim-middle>",
+                                       "<fim_middle>",
+                                       "<MID>"};
+
+bool ah__gguf_control_named(const char *token)
+{
+    for (size_t i = 0; i < AH_LENGTH(controls); i++)
+        if (strcmp(token, controls[i]) == 0)
+            return true;
+    return false;
+}
+
 /* ---- a tokenizer under a name ------------------------------------------------------------------------------------ */
 
 static bool has_token(const struct ah_tokenizer *tokenizer, const char *text)

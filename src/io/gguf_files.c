@@ -25,9 +25,9 @@ static int row_take(struct ah_token_row *row, struct ah_gguf_array *texts, const
 {
     char text[64]; /* no rule is about longer ones */
     row->text = ah__gguf_next_text(&row->length, texts);
-    row->type = AH_TOKEN_NORMAL;
     snprintf(text, sizeof text, "%.*s", (int)(row->length < 64 ? row->length : 63), row->text);
     row->edges = ah__gguf_edges_named(name, text);
+    row->type = ah__gguf_control_named(text) ? AH_TOKEN_CONTROL : AH_TOKEN_NORMAL; /* whatever the file says */
     if (memchr(row->text, 0, row->length))
         return ah__fail(AH_EINPUT, "%s: key '%s': found a zero byte in token %lld, expected none",
                         ah__gguf_path(texts->file), texts->key, (long long)texts->next - 1);
@@ -58,7 +58,7 @@ static int rows_read(struct ah_token_row **rows, int32_t *count, const struct ah
         status = row_take(&(*rows)[i], &texts, name);
         (*rows)[i].score = scores.count ? (float)ah__gguf_next_double(&scores) : 0;
         int64_t type = types.count ? ah__gguf_next_int(&types) : AH_TOKEN_NORMAL;
-        if (type >= AH_TOKEN_NORMAL && type <= AH_TOKEN_BYTE)
+        if (type >= AH_TOKEN_NORMAL && type <= AH_TOKEN_BYTE && (*rows)[i].type != AH_TOKEN_CONTROL)
             (*rows)[i].type = (enum ah_token_type)type;
     }
     if (status != AH_OK)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "io/gguf_around.h"
 #include "io/gguf_by_name.h"
 #include "io/gguf_scores.h"
 #include "tokenizer/sentencepiece_model.h"
@@ -238,48 +239,6 @@ static int kind_find(struct written *to)
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-/* Ends beside the first have two more keys. Without any, llama.cpp has the one that its kind of tokenizer often has. */
-static void put_ends(const struct written *to)
-{
-    static const char *const keys[] = {KEY("eot_token_id"), KEY("eom_token_id")};
-    const struct ah_tokenizer *tokenizer = to->from->tokenizer;
-    size_t used = 0;
-    int32_t usual = to->pre ? 11 : 2;
-    if (tokenizer->has_eos)
-        ah__gguf_put_int(to->writer, KEY("eos_token_id"), (uint32_t)tokenizer->eos);
-    else if (usual < to->from->rows)
-        ah__buf_printf(ah__gguf_clause(to->notes),
-                       "no token ends a text; llama.cpp ends one at token %d, '%.40s', where a file names none",
-                       (int)usual, to->tokens[usual].text);
-    for (int32_t i = 0; i < tokenizer->stop_count; i++) {
-        if (tokenizer->stops[i] == tokenizer->eos)
-            continue;
-        if (used < AH_LENGTH(keys))
-            ah__gguf_put_int(to->writer, keys[used++], (uint32_t)tokenizer->stops[i]);
-        else
-            ah__buf_printf(ah__gguf_clause(to->notes), "token %d ends a text, too, for which GGUF has no more keys",
-                           (int)tokenizer->stops[i]);
-    }
-}
-
-/* What stands around a prompt: the ids of an empty one. */
-static int put_around(const struct written *to)
-{
-    const struct ah_tokenizer *tokenizer = to->from->tokenizer;
-    int32_t *ids;
-    int64_t count;
-    AH_TRY(tokenizer->encode_prompt(&ids, &count, tokenizer, "", 0));
-    bool bos = tokenizer->has_bos && count > 0 && ids[0] == tokenizer->bos;
-    bool eos = tokenizer->has_eos && count > (bos ? 1 : 0) && ids[count - 1] == tokenizer->eos;
-    ah__free(ids);
-    if (tokenizer->has_bos)
-        ah__gguf_put_int(to->writer, KEY("bos_token_id"), (uint32_t)tokenizer->bos);
-    put_ends(to);
-    ah__gguf_put_bool(to->writer, KEY("add_bos_token"), bos);
-    ah__gguf_put_bool(to->writer, KEY("add_eos_token"), eos);
-    return AH_OK;
-}
-
 /* The key's text, or of a list of named templates the default; null: none. */
 static const char *template_of(const cJSON *config)
 {
@@ -355,8 +314,17 @@ static void marks_replace(char *text)
     *to = 0;
 }
 
+static void names_note(const struct written *to)
+{
+    for (int64_t i = 0; i < to->from->rows; i++)
+        if (to->tokens[i].type == AH_TOKEN_NORMAL && ah__gguf_control_named(to->tokens[i].text))
+            ah__buf_printf(ah__gguf_clause(to->notes), "token '%s' is special in llama.cpp by its text, and not here",
+                           to->tokens[i].text);
+}
+
 static void put_tokens(const struct written *to)
 {
+    names_note(to);
     ah__gguf_put_array(to->writer, KEY("tokens"), AH_GGUF_ITEMS_TEXT, (uint64_t)to->from->rows);
     for (int64_t i = 0; i < to->from->rows; i++) {
         if (to->tokens[i].type == AH_TOKEN_USER)
@@ -428,6 +396,8 @@ static int pieces_take(struct written *to, const struct ah_sentencepiece_model *
     AH_TRY(model_check(to, model));
     to->prefix = model->adds_space && to->from->tokenizer->adds_space != AH_SPACE_NEVER;
     to->once = to->from->tokenizer->adds_space == AH_SPACE_FIRST;
+    for (size_t i = 0; i < model->count; i++) /* which are pieces here, with no space behind them */
+        to->once = to->once || model->rows[i].type == AH_TOKEN_USER;
     AH_TRY(tokens_of_model(to, model));
     return tokens_of_folder(to, model);
 }
@@ -468,7 +438,7 @@ static int put_all(struct written *to)
         AH_TRY(put_merges(to, cJSON_GetObjectItemCaseSensitive(to->model.node, "merges")));
     else
         put_scores(to);
-    AH_TRY(put_around(to));
+    AH_TRY(ah__gguf_put_around(to->writer, to->notes, to->from->tokenizer, to->pre ? 11 : 2));
     AH_TRY(put_others(to));
     return put_template(to);
 }
@@ -480,8 +450,9 @@ int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, struct ah_buf *notes, 
     int status = put_all(&to);
     if (to.prefix && to.once)
         ah__buf_printf(ah__gguf_clause(notes),
-                       "the tokenizer adds a space to a text but not behind added tokens ('legacy' false, or "
-                       "'prepend_scheme' first); llama.cpp adds it there too, so that ids behind them differ");
+                       "the tokenizer adds a space to a text but not behind added tokens ('legacy' false, "
+                       "'prepend_scheme' first, or pieces that are user-defined); llama.cpp adds it there too, so that "
+                       "ids behind them differ");
     for (int64_t i = 0; i < from->rows; i++)
         ah__free(to.tokens[i].text);
     ah__free(to.tokens);

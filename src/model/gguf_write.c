@@ -205,12 +205,15 @@ int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *mo
 /* llama.cpp chooses between LongRoPE's factors by the length that it has room for, and not by the text's. */
 static int note_longrope(struct ah_buf *notes, const struct ah_json *json)
 {
-    int64_t original;
+    int64_t original, positions;
     const cJSON *rope = cJSON_GetObjectItemCaseSensitive(json->node, "rope_scaling");
     const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(rope, "type"));
     if (!type || strcmp(type, "longrope") != 0 || !ah__json_has(json, "original_max_position_embeddings"))
         return AH_OK;
     AH_TRY(ah__json_int(&original, json, "original_max_position_embeddings", 1, 1 << 24));
+    AH_TRY(ah__json_int(&positions, json, "max_position_embeddings", 1, INT32_MAX));
+    if (positions <= original)
+        return AH_OK;
     ah__buf_printf(
         ah__gguf_clause(notes),
         "llama.cpp takes LongRoPE's long factors for all texts where its context (--ctx-size) is above %lld, "

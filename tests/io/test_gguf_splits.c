@@ -177,5 +177,65 @@ static void ends_go_into_the_file(void **state)
     ah__tokenizer_close(tokenizer);
 }
 
-AH_TEST_SUITE("io/gguf_splits", cmocka_unit_test(splits_have_llama_cpps_names), cmocka_unit_test(keys_are_llama_cpps),
-              cmocka_unit_test(ends_go_into_the_file))
+/* A template's tokens that no other file names. */
+static void what_stands_around_a_prompt_goes_into_the_file(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tokenizer, *config;
+        int64_t bos, eos; /* -1: none around a prompt */
+    } rows[] = {
+        {"llama3", "{}", 1503, -1},
+        {"llama3", "{\"bos_token\": \"<|begin_of_text|>\", \"eos_token\": \"<|im_end|>\"}", 1503, -1},
+        {"gpt_neox", "{}", -1, 0},
+        {"qwen2", "{\"bos_token\": \"<|endoftext|>\"}", -1, -1},
+    };
+    char path[512];
+    snprintf(path, sizeof path, "%s/out.gguf", ah_test_folder());
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        char *json = json_of(rows[i].tokenizer, "{", "{");
+        const struct ah_tokenizer *tokenizer = tokenizer_of(json, rows[i].config), *again;
+        struct ah_buf notes = {0};
+        int32_t *ids;
+        int64_t count;
+        assert_ok(put(&notes, path, json, tokenizer));
+        assert_ok(ah__model_tokenizer_open(&again, path));
+        assert_ok(again->encode_prompt(&ids, &count, again, "1", 1));
+        assert_int_equal(count, 1 + (rows[i].bos >= 0) + (rows[i].eos >= 0));
+        assert_true(rows[i].bos < 0 || ids[0] == rows[i].bos);
+        assert_true(rows[i].eos < 0 || ids[count - 1] == rows[i].eos);
+        ah__free(ids);
+        ah__free(json);
+        ah__buf_free(&notes);
+        ah__tokenizer_close(again);
+        ah__tokenizer_close(tokenizer);
+    }
+}
+
+/* A token that llama.cpp knows by its text is special in a file, whatever its type is. */
+static void texts_make_tokens_special(void **state)
+{
+    (void)state;
+    char path[512];
+    const struct ah_tokenizer *again;
+    struct ah_gguf_writer *writer;
+    snprintf(path, sizeof path, "%s/out.gguf", ah_test_folder());
+    static const char *const tokens[] = {"a", "<|im_end|>", "<|im_other|>"};
+    assert_ok(ah__gguf_writer_new(&writer));
+    ah__gguf_put_text(writer, "tokenizer.ggml.model", "gpt2");
+    ah__gguf_put_text(writer, "tokenizer.ggml.pre", "gpt-2");
+    ah__gguf_put_array(writer, "tokenizer.ggml.tokens", AH_GGUF_ITEMS_TEXT, AH_LENGTH(tokens));
+    for (size_t i = 0; i < AH_LENGTH(tokens); i++)
+        ah__gguf_item_text(writer, tokens[i], strlen(tokens[i]));
+    ah__gguf_put_array(writer, "tokenizer.ggml.merges", AH_GGUF_ITEMS_TEXT, 0);
+    assert_ok(ah__gguf_writer_open(writer, path));
+    assert_ok(ah__gguf_writer_close(writer));
+    ah__gguf_writer_free(writer);
+    assert_ok(ah__model_tokenizer_open(&again, path));
+    assert_true(again->is_special(again, 1) && !again->is_special(again, 2));
+    ah__tokenizer_close(again);
+}
+
+AH_TEST_SUITE("io/gguf_splits", cmocka_unit_test(what_stands_around_a_prompt_goes_into_the_file),
+              cmocka_unit_test(texts_make_tokens_special), cmocka_unit_test(splits_have_llama_cpps_names),
+              cmocka_unit_test(keys_are_llama_cpps), cmocka_unit_test(ends_go_into_the_file))

@@ -61,6 +61,10 @@ static const struct row {
      SIZES ", \"partial_rotary_factor\": 0.75, \"original_max_position_embeddings\": 32, \"rope_scaling\": {\"type\": "
            "\"longrope\", \"short_factor\": [1, 1.1, 1.25], \"long_factor\": [1.08, 3, 7]}",
      "takes LongRoPE's long factors for all texts where its context (--ctx-size) is above 32"},
+    {"phi3",
+     SIZES ", \"original_max_position_embeddings\": 64, \"rope_scaling\": {\"type\": \"longrope\", "
+           "\"short_factor\": [1, 1.1, 1.25, 2], \"long_factor\": [1.08, 3, 7, 8]}",
+     NULL},
     {"granite",
      SIZES ", \"embedding_multiplier\": 12, \"residual_multiplier\": 0.22, \"attention_multiplier\": 0.015625, "
            "\"logits_scaling\": 8",
@@ -89,7 +93,8 @@ static const char *const informational[] = {
     "llama rope.llama3.high_freq_factor",
 };
 
-/* "llamas": what is built as Llama, without GPTs. What is missing is 10000, what follows from other sizes, or those of Gemma 2's first models. */
+/* "llamas": what is built as Llama, without GPTs. What is missing is 10000, what follows from other sizes, or those of
+ * Gemma 2's first models. */
 static const char *const always[] = {"llamas rope.freq_base",         "llamas rope.dimension_count",
                                      "llamas attention.key_length",   "llamas attention.value_length",
                                      "every attention.head_count",    "llamas attention.head_count_kv",

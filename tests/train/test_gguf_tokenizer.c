@@ -183,8 +183,8 @@ static void other_ids_behind_added_tokens_are_told(void **state)
     static const struct {
         const char *config, *expected;
     } rows[] = {
-        {"{}", NULL},
-        {"{\"legacy\": false}", "not behind added tokens ('legacy' false, or 'prepend_scheme' first); llama.cpp"},
+        {"{}", "or pieces that are user-defined"}, /* this has some */
+        {"{\"legacy\": false}", "not behind added tokens ('legacy' false, 'prepend_scheme' first, or pieces"},
         {"{\"legacy\": false, \"add_prefix_space\": false}", NULL},
     };
     char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE], *note;

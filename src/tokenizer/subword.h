@@ -47,9 +47,9 @@ struct ah_subword_recipe {
     int decoder_stage;              /* of subword_json.c: how far the decoder's parts have come */
     const struct ah_json *specials; /* a template's special tokens, while it is read */
     bool template_has_text;
-    /* of pieces */
-    const char *unknown_text; /* what the unknown one decodes to */
-    int32_t bos, eos;         /* what begins and ends texts where no file of the folder says it; -1: nothing */
+    bool maps_specials;       /* of vocab.json: special_tokens_map.json says what begins and ends texts */
+    const char *unknown_text; /* of pieces: what the unknown one decodes to */
+    int32_t bos, eos;         /* of both: what begins and ends texts where no file of the folder says it; -1: nothing */
     bool adds_bos, adds_eos;  /* around a prompt */
 };
 

@@ -136,25 +136,74 @@ static int qwen2_read(struct ah_subword_recipe *recipe, const struct ah_json *co
     return ah__subword_add_byte_level(recipe, false, false, "Qwen2's pre-tokenizer");
 }
 
-static int class_read(struct ah_subword_recipe *recipe, const struct ah_json *config)
+/* Python's classes. Without a word of the files GPT-2's has a token that begins texts, Qwen2's has none. */
+struct kind {
+    const char *name;
+    int (*read)(struct ah_subword_recipe *recipe, const struct ah_json *config);
+    bool has_bos;
+};
+static const struct kind kinds[] = {{"GPT2Tokenizer", gpt2_read, true},
+                                    {"GPT2TokenizerFast", gpt2_read, true},
+                                    {"Qwen2Tokenizer", qwen2_read, false},
+                                    {"Qwen2TokenizerFast", qwen2_read, false}};
+
+static int kind_find(const struct kind **kind, const struct ah_json *config)
 {
-    static const struct {
-        const char *name;
-        int (*read)(struct ah_subword_recipe *recipe, const struct ah_json *config);
-    } classes[] = {{"GPT2Tokenizer", gpt2_read},
-                   {"GPT2TokenizerFast", gpt2_read},
-                   {"Qwen2Tokenizer", qwen2_read},
-                   {"Qwen2TokenizerFast", qwen2_read}};
-    const char *name = "GPT2Tokenizer";
+    const char *name = kinds[0].name;
     if (config && ah__json_has(config, "tokenizer_class"))
         AH_TRY(ah__json_string(&name, config, "tokenizer_class"));
-    for (size_t i = 0; i < AH_LENGTH(classes); i++)
-        if (strcmp(name, classes[i].name) == 0)
-            return classes[i].read(recipe, config);
+    for (size_t i = 0; i < AH_LENGTH(kinds); i++)
+        if (strcmp(name, kinds[i].name) == 0) {
+            *kind = &kinds[i];
+            return AH_OK;
+        }
     return ah__fail(AH_EINPUT,
                     "%s: key 'tokenizer_class': found '%.40s', expected GPT2Tokenizer or Qwen2Tokenizer: "
                     "others need a tokenizer.json",
                     config->path, name);
+}
+
+static int class_read(struct ah_subword_recipe *recipe, const struct ah_json *config)
+{
+    const struct kind *kind;
+    AH_TRY(kind_find(&kind, config));
+    return kind->read(recipe, config);
+}
+
+/* ---- around a prompt --------------------------------------------------------------------------------------------- */
+
+#define END_OF_TEXT "<|endoftext|>"
+
+static int32_t token_id(const struct ah_subword_recipe *recipe, const char *text)
+{
+    for (size_t i = 0; text && i < recipe->added_count; i++)
+        if (strcmp(recipe->added[i].content, text) == 0)
+            return recipe->added[i].id;
+    return text ? ah__token_map_find(&recipe->subword->vocab, text, strlen(text)) : -1;
+}
+
+/* A key that is null says that there is none. */
+static int around_take(struct ah_subword_recipe *recipe, const struct ah_json *json)
+{
+    if (cJSON_HasObjectItem(json->node, "bos_token"))
+        recipe->bos = token_id(recipe, ah__special_text(json, "bos_token"));
+    if (cJSON_HasObjectItem(json->node, "eos_token"))
+        recipe->eos = token_id(recipe, ah__special_text(json, "eos_token"));
+    return AH_OK;
+}
+
+static int around_read(struct ah_subword_recipe *recipe, const struct ah_json *config)
+{
+    const struct kind *kind;
+    AH_TRY(kind_find(&kind, config));
+    recipe->eos = token_id(recipe, END_OF_TEXT);
+    recipe->bos = kind->has_bos ? recipe->eos : -1;
+    if (!config)
+        return AH_OK;
+    recipe->adds_bos = flag(config->node, "add_bos_token");
+    recipe->adds_eos = flag(config->node, "add_eos_token");
+    recipe->maps_specials = !ah__json_has(config, "added_tokens_decoder");
+    return around_take(recipe, config);
 }
 
 /* Reads FOLDER/name; where there is none, `otherwise` says whether `read` is called without. */
@@ -181,6 +230,19 @@ int ah__subword_add_tokens(struct ah_subword_recipe *recipe, const char *folder)
     return file_read(recipe, folder, "special_tokens_map.json", false, mapped_tokens);
 }
 
+/* As transformers 5 does for either class, from OPT on: special_tokens_map.json counts where tokenizer_config.json has
+ * no added_tokens_decoder. */
+static int around_set(struct ah_subword_recipe *recipe, const char *folder)
+{
+    struct ah_subword *subword = recipe->subword;
+    AH_TRY(file_read(recipe, folder, "tokenizer_config.json", true, around_read));
+    if (recipe->maps_specials)
+        AH_TRY(file_read(recipe, folder, "special_tokens_map.json", false, around_take));
+    if (recipe->adds_bos && recipe->bos >= 0)
+        AH_TRY(ah__ids_add(&subword->before, &recipe->bos, 1));
+    return recipe->adds_eos && recipe->eos >= 0 ? ah__ids_add(&subword->behind, &recipe->eos, 1) : AH_OK;
+}
+
 static int merges_file_read(struct ah_subword_recipe *recipe, const char *folder, const char *path)
 {
     char *text;
@@ -199,7 +261,8 @@ static int merges_file_read(struct ah_subword_recipe *recipe, const char *folder
     AH_TRY(merges_read(recipe, folder));
     AH_TRY(file_read(recipe, folder, "tokenizer_config.json", true, class_read));
     AH_TRY(ah__subword_add_tokens(recipe, folder));
-    return special_add(recipe, "<|endoftext|>"); /* GPT-2's and Qwen2's, whether or not a file says so */
+    AH_TRY(special_add(recipe, END_OF_TEXT)); /* GPT-2's and Qwen2's, whether or not a file says so */
+    return around_set(recipe, folder);
 }
 
 int ah__subword_open_merges(const struct ah_tokenizer **out, const char *folder)

@@ -329,6 +329,42 @@ static void vocab_and_merges(void **state)
     assert_fails(ah__tokenizer_open(&older, folder), AH_EINPUT, "merges.txt");
 }
 
+/* What transformers 5.24 gives for the same folders: tests/hf/folders asks it. */
+static void what_stands_around_older_files(void **state)
+{
+    (void)state;
+#define ADDS "{\"add_bos_token\": true, "
+#define OPT "\"bos_token\": {\"content\": \"the\"}, \"tokenizer_class\": \"GPT2Tokenizer\""
+#define QWEN2 "\"tokenizer_class\": \"Qwen2Tokenizer\""
+    static const struct {
+        const char *kind, *config, *map;
+        int32_t before, behind; /* -1: none */
+    } rows[] = {
+        {"gpt2", ADDS OPT "}", "{}", 472, -1},
+        {"gpt2", "{" OPT "}", "{}", -1, -1},
+        {"gpt2", "{\"add_bos_token\": true}", "{}", 0, -1},
+        {"gpt2", ADDS "\"add_eos_token\": true, " OPT "}", "{\"bos_token\": \"a\"}", 65, 0},
+        {"gpt2", ADDS "\"bos_token\": null}", "{}", -1, -1},
+        {"gpt2", ADDS "\"bos_token\": \"the\", \"added_tokens_decoder\": {}}", "{\"bos_token\": \"a\"}", 472, -1},
+        {"qwen2", ADDS QWEN2 ", \"bos_token\": null}", "{}", -1, -1},
+        {"qwen2", ADDS QWEN2 "}", "{}", -1, -1},
+        {"qwen2", "{\"add_eos_token\": true, \"eos_token\": \"a\", " QWEN2 "}", "{}", -1, 64},
+    };
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        const struct ah_tokenizer *tokenizer;
+        const int32_t letter = rows[i].kind[0] == 'g' ? 40 : 39, all[] = {rows[i].before, letter, rows[i].behind};
+        const bool begins = all[0] >= 0;
+        older_files_write(rows[i].kind);
+        write_beside("tokenizer_config.json", rows[i].config);
+        write_beside("special_tokens_map.json", rows[i].map);
+        assert_ok(ah__tokenizer_open(&tokenizer, folder));
+        ids_are(tokenizer, "H", 1, true, (size_t)(1 + begins + (all[2] >= 0)), all + !begins);
+        ids_are(tokenizer, "H", 1, false, 1, &letter);
+        ah__tokenizer_close(tokenizer);
+    }
+}
+
 /* ---- what is refused --------------------------------------------------------------------------------------------- */
 
 #define TOKEN(members) "[{\"single_word\": false, \"lstrip\": false, \"rstrip\": false, " members "}]"
@@ -437,4 +473,5 @@ AH_TEST_SUITE("tokenizer/tokenizer_json", cmocka_unit_test(documents_and_prompts
               cmocka_unit_test(decoding_names_what_is_no_id), cmocka_unit_test(unknown_characters),
               cmocka_unit_test(wrong_text_is_repaired), cmocka_unit_test(long_words), cmocka_unit_test(special_ids),
               cmocka_unit_test(streams), cmocka_unit_test(a_stream_ends_in_the_middle),
-              cmocka_unit_test(vocab_and_merges), cmocka_unit_test(refuses), cmocka_unit_test(no_memory))
+              cmocka_unit_test(vocab_and_merges), cmocka_unit_test(what_stands_around_older_files),
+              cmocka_unit_test(refuses), cmocka_unit_test(no_memory))

@@ -215,15 +215,19 @@ static int weights_write(struct merge *merge, const char *path)
 
 static int folder_fill(struct merge *merge, const char *folder)
 {
-    const char *config = ah_model_get(merge->from.model)->config;
-    char *path;
+    const struct ah_model_def *def = ah_model_get(merge->from.model);
+    char *path, *config;
     AH_TRY(ah__sprintf(&path, "%s/" AH_SHARDS_FILE, folder));
     int status = weights_write(merge, path);
     ah__free(path);
     AH_TRY(status);
-    AH_TRY(ah__sprintf(&path, "%s/config.json", folder));
-    status = ah__file_write(path, config, strlen(config));
-    ah__free(path);
+    AH_TRY(ah__model_files_config(&config, &merge->files, def->config, def->vocab_size));
+    status = ah__sprintf(&path, "%s/config.json", folder);
+    if (status == AH_OK) {
+        status = ah__file_write(path, config, strlen(config));
+        ah__free(path);
+    }
+    ah__free(config);
     for (size_t i = 0; status == AH_OK && i < merge->files.count; i++)
         status = ah__model_file_save(&merge->files.file[i], folder);
     return status;

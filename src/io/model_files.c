@@ -123,15 +123,24 @@ static int load_one(struct ah_model_files *files, const char *folder, const char
 
 /* ---- how it generates -------------------------------------------------------------------------------------------- */
 
+static const char *const id_keys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+
+bool ah__model_files_is_id(const char *key)
+{
+    for (size_t i = 0; i < AH_LENGTH(id_keys); i++)
+        if (strcmp(id_keys[i], key) == 0)
+            return true;
+    return false;
+}
+
 static int ids_copy(cJSON *to, const cJSON *config)
 {
-    static const char *const keys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
-    for (size_t i = 0; i < AH_LENGTH(keys); i++) {
-        const cJSON *from = cJSON_GetObjectItemCaseSensitive(config, keys[i]);
+    for (size_t i = 0; i < AH_LENGTH(id_keys); i++) {
+        const cJSON *from = cJSON_GetObjectItemCaseSensitive(config, id_keys[i]);
         if (!cJSON_IsNumber(from) && !cJSON_IsArray(from))
             continue;
         cJSON *copy = cJSON_Duplicate(from, true);
-        if (!cJSON_AddItemToObject(to, keys[i], copy)) {
+        if (!cJSON_AddItemToObject(to, id_keys[i], copy)) {
             cJSON_Delete(copy);
             return ah__fail(AH_ENOMEM, "out of host memory: " AH_GENERATION_CONFIG);
         }
@@ -163,6 +172,70 @@ static int generation_make(struct ah_model_files *files, const char *config_path
     AH_TRY(ah__json_load(&config, config_path));
     int status = generation_of(files, config.node);
     ah__json_free(&config);
+    return status;
+}
+
+static bool is_id(const cJSON *node, int64_t vocab_size)
+{
+    return cJSON_IsNumber(node) && node->valuedouble >= 0 && node->valuedouble < (double)vocab_size;
+}
+
+/* One, or of what ends a text a list. */
+static bool are_ids(const char *key, const cJSON *node, int64_t vocab_size)
+{
+    const cJSON *child = cJSON_IsArray(node) && strcmp(key, "eos_token_id") == 0 ? node->child : NULL;
+    if (!child)
+        return is_id(node, vocab_size);
+    while (child && is_id(child, vocab_size))
+        child = child->next;
+    return !child;
+}
+
+/* In place of null, or behind the last key. The text was written by base/json.h. */
+static int id_put(char **config, const char *key, const cJSON *id)
+{
+    static const char end[] = "\n}";
+    char *value, *mark, *text;
+    size_t length = strlen(*config), tail = sizeof end - 1;
+    AH_TRY(ah__json_text(&value, id, true));
+    int status = ah__sprintf(&mark, "\"%s\": null", key);
+    char *at = status == AH_OK ? strstr(*config, mark) : NULL;
+    if (at)
+        status = ah__sprintf(&text, "%.*s\"%s\": %s%s", (int)(at - *config), *config, key, value, at + strlen(mark));
+    else if (status == AH_OK && length > tail && strcmp(*config + length - tail, end) == 0)
+        status = ah__sprintf(&text, "%.*s,\n  \"%s\": %s%s", (int)(length - tail), *config, key, value, end);
+    else if (status == AH_OK)
+        status = ah__strdup(&text, *config);
+    ah__free(value);
+    ah__free(mark);
+    if (status != AH_OK)
+        return status;
+    ah__free(*config);
+    *config = text;
+    return AH_OK;
+}
+
+int ah__model_files_config(char **out, const struct ah_model_files *files, const char *config, int64_t vocab_size)
+{
+    struct ah_json generation = {0};
+    char *text;
+    AH_TRY(ah__strdup(&text, config));
+    int status = AH_OK;
+    for (size_t i = 0; files && i < files->count && status == AH_OK && !generation.node; i++)
+        if (strcmp(files->file[i].name, AH_GENERATION_CONFIG) == 0)
+            status = ah__json_parse(&generation, files->file[i].text, files->file[i].length, AH_GENERATION_CONFIG);
+    if (status == AH_EINPUT) /* it is copied as it is, whatever it is */
+        status = AH_OK;
+    for (size_t i = 0; i < AH_LENGTH(id_keys) && status == AH_OK && generation.node; i++) {
+        const cJSON *id = cJSON_GetObjectItemCaseSensitive(generation.node, id_keys[i]);
+        if (are_ids(id_keys[i], id, vocab_size))
+            status = id_put(&text, id_keys[i], id);
+    }
+    ah__json_free(&generation);
+    if (status == AH_OK)
+        *out = text;
+    else
+        ah__free(text);
     return status;
 }
 

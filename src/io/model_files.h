@@ -32,6 +32,12 @@ bool ah__model_files_are(const char *name);
 int ah__model_files_load(struct ah_model_files *files, const char *path);
 /* The text of the file at `path`, by the name that it has here, in place of one of that name. Fails likewise. */
 int ah__model_files_set(struct ah_model_files *files, const char *name, const char *path);
+/* The text of a config.json beside them: `config`, as a family writes it, with the ids that generation_config.json has
+ * for what begins, ends and pads a text, where they are below vocab_size. Without them classes of transformers take
+ * those of the first model of their kind. The caller frees *out with ah__free. AH_ENOMEM. */
+int ah__model_files_config(char **out, const struct ah_model_files *files, const char *config, int64_t vocab_size);
+/* Whether a key of config.json is one of these. */
+bool ah__model_files_is_id(const char *key);
 /* Writes one into a folder. AH_EIO. */
 int ah__model_file_save(const struct ah_model_file *file, const char *folder);
 /* Zero-initialised is fine. */

@@ -254,15 +254,17 @@ static int write_adapter_config(struct ah_folder *folder, const struct ah_checkp
     return ah__folder_add(folder, AH_ADAPTER_CONFIG);
 }
 
-static int write_config(struct ah_folder *folder, const struct ah_model *model)
+static int write_config(struct ah_folder *folder, const struct ah_model *model, const struct ah_model_files *files)
 {
     const char *config = ah_model_get(model)->config;
-    char *path;
-    if (!config)
-        config = "{}";
-    AH_TRY(ah__sprintf(&path, "%s/config.json", ah__folder_path(folder)));
-    int status = ah__file_write(path, config, strlen(config));
-    ah__free(path);
+    char *path, *text;
+    AH_TRY(ah__model_files_config(&text, files, config ? config : "{}", ah_model_get(model)->vocab_size));
+    int status = ah__sprintf(&path, "%s/config.json", ah__folder_path(folder));
+    if (status == AH_OK) {
+        status = ah__file_write(path, text, strlen(text));
+        ah__free(path);
+    }
+    ah__free(text);
     return status == AH_OK ? ah__folder_add(folder, "config.json") : status;
 }
 
@@ -310,7 +312,7 @@ int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, cons
     for (int i = 0; status == AH_OK && i < AH_PART_COUNT; i++)
         status = write_part(folder, (enum ah_checkpoint_part)i, &state->settings, partition, states, buffer);
     if (status == AH_OK)
-        status = write_config(folder, model);
+        status = write_config(folder, model, state->files);
     if (status == AH_OK)
         status = write_adapter_config(folder, state, partition);
     if (status == AH_OK)

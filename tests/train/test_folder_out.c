@@ -89,6 +89,12 @@ static void files_of_the_model_go_along(void **state)
     assert_true(count == 2 && ids[0] == 2 && ids[1] == 3);
     assert_false(ah__json_has(&generation, "pad_token_id"));
     ah__json_free(&generation);
+    char *config = read_text(checkpoint, "config.json", &count);
+    assert_non_null(strstr(config, "\"bos_token_id\": 1,\n"));
+    assert_non_null(strstr(config, "\"eos_token_id\": [2, 3]\n}"));
+    assert_non_null(strstr(config, "\"layer_norm_epsilon\": 1e-05"));
+    assert_non_null(strstr(config, "\"attn_pdrop\": 0.0"));
+    ah__free(config);
     assert_ok(ah__json_load(&sums, at(path, checkpoint, "checksums.json")));
     assert_ok(ah__json_object(&files, &sums, "files"));
     assert_ok(ah__json_object(&entry, &files, "added_tokens.json"));

@@ -1,18 +1,22 @@
 /* autohete export: a model as other programs read it. */
+#include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
 
 struct export_args {
-    const char *model, *gguf, *type;
+    const char *model, *adapter, *gguf, *type;
 };
 #define AT(field) offsetof(struct export_args, field)
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
-     "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
+     "folder of a training, one with config.json and weights, or a GGUF file; of an adapter the adapter is written", 0,
+     0, true},
+    AH_ARG_ADAPTER(AT(adapter)),
     {"gguf", AH_ARG_TEXT, AT(gguf), "FILE", NULL, "GGUF file to write, for llama.cpp and its like", 0, 0, true},
-    {"type", AH_ARG_TEXT, AT(type), "TYPE", "f16", "how matrices are stored: f16, bf16, f32 or q8_0", 0, 0, false},
+    {"type", AH_ARG_TEXT, AT(type), "TYPE", NULL,
+     "how matrices are stored: f16 (default), bf16, f32 (default of adapters) or q8_0", 0, 0, false},
 };
 
 static int run(const void *given)
@@ -21,7 +25,8 @@ static int run(const void *given)
     char *note = NULL;
     int status = ah__out_check("gguf", args->gguf);
     if (status == AH_OK)
-        status = ah_export_gguf_noted(&note, args->gguf, args->model, args->type);
+        status = args->adapter ? ah_export_adapter(&note, args->gguf, args->model, args->adapter, args->type)
+                               : ah_export_gguf_noted(&note, args->gguf, args->model, args->type);
     if (status == AH_OK)
         ah__out_note(note);
     return status == AH_OK ? 0 : ah__out_fail(status);
@@ -30,8 +35,8 @@ static int run(const void *given)
 static struct export_args args;
 const struct ah_command ah__command_export = {
     .name = "export",
-    .usage = "--model DIR --gguf FILE [--type TYPE]",
-    .summary = "Write a model as a file of another program.",
+    .usage = "--model DIR [--adapter DIR] --gguf FILE [--type TYPE]",
+    .summary = "Write a model or an adapter as a file of another program.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -4,8 +4,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "graph/graph.h"
-#include "infer/export.h"
-#include "infer/inference.h"
+#include "infer/export_adapter.h"
+#include "infer/export_name.h"
+#include "infer/export_type.h"
 #include "io/gguf_by_name.h"
 #include "io/gguf_tokenizer.h"
 #include "io/model_files.h"
@@ -27,20 +28,6 @@ struct export
     struct ah_buf notes; /* what llama.cpp does otherwise, clause by clause */
 };
 
-static int type_parse(const struct ah_gguf_type **out, const char *word)
-{
-    static const struct {
-        const char *word;
-        uint32_t id;
-    } types[] = {{"f16", AH_GGUF_F16}, {"bf16", AH_GGUF_BF16}, {"f32", AH_GGUF_F32}, {"q8_0", AH_GGUF_Q8_0}};
-    for (size_t i = 0; i < AH_LENGTH(types); i++)
-        if (strcmp(word ? word : "f16", types[i].word) == 0) {
-            *out = ah__gguf_type(types[i].id);
-            return AH_OK;
-        }
-    return ah__fail(AH_EINPUT, "type: found '%.40s', expected f16, bf16, f32 or q8_0", word);
-}
-
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int weights_open(struct export *to)
@@ -56,9 +43,6 @@ static int weights_open(struct export *to)
 static int export_open(struct export *to, const char *model)
 {
     const struct ah_record_options options = {.batch = 1, .seq = 1, .compute = AH_F32};
-    AH_TRY(ah__inference_open(&to->from, model, NULL));
-    if (to->from.adapter)
-        return ah__fail(AH_EINPUT, "%s: found an adapter, expected a whole model: autohete merge makes one", model);
     to->folder = ah__inference_folder(&to->from, model);
     ah__free(to->from.weights);
     to->from.weights = NULL;
@@ -95,17 +79,15 @@ struct stored {
 /* The converter keeps positions as they are, as it does vectors. */
 static int stored_find(struct stored *out, const struct export *to, const struct ah_value *value)
 {
-    *out = (struct stored){.shape = value->meta.shape, .type = to->type, .copies = 1};
+    *out = (struct stored){.shape = value->meta.shape, .copies = 1};
     struct ah_shape *shape = &out->shape;
     if (!ah__gguf_name(out->name, to->from.model, value->name))
         return ah__fail(AH_EINPUT, "parameter '%.80s': found no name for it in GGUF", value->name);
     AH_TRY(ah__gguf_swaps(&out->swap, to->from.model, value->name, shape));
     if (out->swap.turned)
         *shape = ah_shape2(shape->dim[1], shape->dim[0]);
-    if (shape->rank < 2 || strcmp(out->name, "position_embd.weight") == 0)
-        out->type = ah__gguf_type(AH_GGUF_F32);
-    else if (shape->dim[shape->rank - 1] % to->type->block)
-        out->type = ah__gguf_type(AH_GGUF_F16);
+    bool exact = strcmp(out->name, "position_embd.weight") == 0;
+    out->type = exact ? ah__gguf_type(AH_GGUF_F32) : ah__export_stored(to->type, shape);
     if (strcmp(out->name, "token_embd.weight") == 0 && ah__gguf_needs_head(to->from.model))
         out->copies = 2;
     return AH_OK;
@@ -211,16 +193,10 @@ static int general_put(struct export *to)
 
 static int keys_put(struct export *to)
 {
-    static const struct {
-        uint32_t type, file_type;
-    } file_types[] = {{AH_GGUF_F32, 0}, {AH_GGUF_F16, 1}, {AH_GGUF_Q8_0, 7}, {AH_GGUF_BF16, 32}};
     AH_TRY(ah__gguf_put_config(to->writer, to->from.model));
     AH_TRY(general_put(to));
     AH_TRY(ah__gguf_note_config(&to->notes, to->from.model));
-    for (size_t i = 0; i < AH_LENGTH(file_types); i++)
-        if (file_types[i].type == to->type->id)
-            ah__gguf_put_int(to->writer, "general.file_type", file_types[i].file_type);
-    ah__gguf_put_int(to->writer, "general.quantization_version", 2);
+    ah__export_put_type(to->writer, to->type);
     return tokenizer_put(to);
 }
 
@@ -273,6 +249,13 @@ static int note_fill(char **note, const struct export *to)
     return to->notes.length ? ah__sprintf(note, "%s: %s", to->folder, to->notes.text) : AH_OK;
 }
 
+static int model_write(char **note, const char *path, struct export *to, const char *model)
+{
+    AH_TRY(export_open(to, model));
+    AH_TRY(file_write(to, path));
+    return note ? note_fill(note, to) : AH_OK;
+}
+
 int ah_export_gguf(const char *path, const char *model, const char *type)
 {
     return ah_export_gguf_noted(NULL, path, model, type);
@@ -281,12 +264,12 @@ int ah_export_gguf(const char *path, const char *model, const char *type)
 int ah_export_gguf_noted(char **note, const char *path, const char *model, const char *type)
 {
     struct export to = {0};
-    AH_TRY(type_parse(&to.type, type));
-    int status = export_open(&to, model);
-    if (status == AH_OK)
-        status = file_write(&to, path);
-    if (status == AH_OK && note)
-        status = note_fill(note, &to);
+    AH_TRY(ah__export_type(&to.type, type ? type : "f16"));
+    int status = ah__inference_open(&to.from, model, NULL);
+    if (status == AH_OK && to.from.adapter)
+        status = ah__export_adapter(note, path, &to.from, type);
+    else if (status == AH_OK)
+        status = model_write(note, path, &to, model);
     export_close(&to);
     return status;
 }

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/json.h"
-#include "infer/export.h"
+#include "infer/export_name.h"
 
 /* ---- name -------------------------------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "io/gguf.h"
 #include "io/safetensors.h"
 
 enum { RANK_MOST = 1 << 20 };
@@ -197,6 +198,11 @@ int ah__adapter_config_load(struct ah_adapter_config *out, const char *folder)
     struct ah_json json;
     char *path;
     *out = (struct ah_adapter_config){0};
+    if (ah__gguf_is(folder))
+        return ah__fail(AH_EINPUT,
+                        "%s: found a GGUF file, expected an adapter's folder, with " AH_ADAPTER_CONFIG
+                        " and " AH_ADAPTER_FILE,
+                        folder);
     AH_TRY(ah__sprintf(&path, "%s/" AH_ADAPTER_CONFIG, folder));
     int status = ah__json_load(&json, path);
     if (status == AH_OK) {

@@ -40,6 +40,8 @@ int ah__gguf_swapped(struct ah_gguf_swap *swap, const struct ah_gguf *file, cons
 int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *model);
 /* Adds to notes (io/gguf_by_name.h) what llama.cpp computes otherwise from them. AH_ENOMEM. */
 int ah__gguf_note_config(struct ah_buf *notes, const struct ah_model *model);
+/* general.architecture alone. AH_EINPUT: llama.cpp has none for the model. */
+int ah__gguf_put_architecture(struct ah_gguf_writer *writer, const struct ah_model *model);
 /* The file's name for a parameter of the model; false: none. */
 bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model *model, const char *param);
 /* What is added to its values. */

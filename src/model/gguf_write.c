@@ -170,7 +170,6 @@ static int put_decoder(const struct ah_gguf_written *to)
 
 static int put_keys(const struct ah_gguf_written *to)
 {
-    ah__gguf_put_text(to->writer, "general.architecture", to->arch->name);
     for (const struct ah_gguf_size *at = to->arch->sizes ? to->arch->sizes : copied; at->gguf; at++)
         AH_TRY(put_size(to, at->ours, at->gguf));
     AH_TRY(put_size(to, "vocab_size", "vocab_size"));
@@ -179,25 +178,30 @@ static int put_keys(const struct ah_gguf_written *to)
     return to->arch->write ? to->arch->write(to) : AH_OK;
 }
 
-static const struct ah_gguf_arch *arch_of(const struct ah_json *json)
+static int fail_architecture(const struct ah_model *model)
 {
-    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json->node, "model_type"));
-    return type ? ah__gguf_arch_of(type) : NULL;
+    return ah__fail(AH_EINPUT,
+                    "model '%s': GGUF is written of llama, mistral, ministral, qwen2, qwen3, gemma, gemma2, "
+                    "gemma3_text, phi3, granite, olmo2, olmo3, smollm3, gpt2 and gpt_neox; llama.cpp "
+                    "has no architecture for it",
+                    ah_model_get(model)->name);
+}
+
+int ah__gguf_put_architecture(struct ah_gguf_writer *writer, const struct ah_model *model)
+{
+    const struct ah_gguf_arch *arch = ah__gguf_arch_of(ah_model_get(model)->name);
+    if (!arch)
+        return fail_architecture(model);
+    ah__gguf_put_text(writer, "general.architecture", arch->name);
+    return AH_OK;
 }
 
 int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *model)
 {
-    struct ah_gguf_written to = {.writer = writer};
+    struct ah_gguf_written to = {.writer = writer, .arch = ah__gguf_arch_of(ah_model_get(model)->name)};
+    AH_TRY(ah__gguf_put_architecture(writer, model));
     AH_TRY(config_open(&to.json, model));
-    const char *name = ah_model_get(model)->name;
-    to.arch = arch_of(&to.json);
-    int status =
-        to.arch ? put_keys(&to)
-                : ah__fail(AH_EINPUT,
-                           "model '%s': GGUF is written of llama, mistral, ministral, qwen2, qwen3, gemma, gemma2, "
-                           "gemma3_text, phi3, granite, olmo2, olmo3, smollm3, gpt2 and gpt_neox; llama.cpp "
-                           "has no architecture for it",
-                           name);
+    int status = put_keys(&to);
     ah__json_free(&to.json);
     return status;
 }
@@ -226,7 +230,7 @@ int ah__gguf_note_config(struct ah_buf *notes, const struct ah_model *model)
 {
     struct ah_json json;
     AH_TRY(config_open(&json, model));
-    const struct ah_gguf_arch *arch = arch_of(&json);
+    const struct ah_gguf_arch *arch = ah__gguf_arch_of(ah_model_get(model)->name);
     int status = arch ? ah__gguf_note_window(notes, &json, arch) : AH_OK;
     if (status == AH_OK)
         status = note_longrope(notes, &json);

@@ -211,7 +211,12 @@ static void an_adapter_merged_predicts_the_same(void **state)
     run("generate --model %s/lora --chat --prompt a --tokens 3", where); /* as a training keeps --chat-template */
     assert_ran(0);
     run("export --model %s/lora --gguf %s/lora.gguf", where, where);
-    assert_refused("lora: found an adapter, expected a whole model: autohete merge makes one");
+    assert_ran(0);
+    assert_says(ran.err, "lora.gguf: an adapter of 4 weights");
+    run("generate --model %s --adapter %s/lora.gguf --prompt a --tokens 3", model, where);
+    assert_refused("lora.gguf: found a GGUF file, expected an adapter's folder");
+    run("generate --model %s/lora.gguf --prompt a --tokens 3", where);
+    assert_refused("key 'general.type': found 'adapter', expected 'model'");
     run("train --model %s/lora/checkpoint --data %s/../README.md --device cpu --steps 1", where, ah_test_source());
     assert_refused("found an adapter, expected the model that it is of, and this folder as the adapter (--adapter)");
 }

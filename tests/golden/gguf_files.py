@@ -9,6 +9,8 @@ Writes beside it
     gguf/qwen3.gguf, qwen3.crc      a tiny Qwen3 with a head of its own
     gguf/gpt2.gguf, gpt2.crc        a tiny GPT-2, whose matrices are turned, and
     gguf/gptneox.gguf, gptneox.crc  a tiny GPT-NeoX, whose queries, keys and values are together head by head with us
+    gguf/adapter-ARCH/              PEFT's files of an adapter for ARCH.gguf, and
+    gguf/adapter-ARCH.gguf          what llama.cpp's converter makes of them (of GPT-2 what llama.cpp wants)
     gguf/olmo3.gguf                 the keys of an OLMo 3 with YaRN and windows in blocks as a list says, an embedding
     gguf/tokens-KIND.gguf           the tokenizer of tokenizers/KIND (tokenizer_ids.py has its ids)
 
@@ -22,6 +24,7 @@ import zlib
 
 import gguf
 import numpy as np
+import safetensors.numpy
 from gguf import GGMLQuantizationType as Type
 
 HERE = pathlib.Path(__file__).parent
@@ -260,6 +263,46 @@ def gpts():
         neox_keys)
 
 
+def adapter(arch, prefix, modules, layers, name=None, **patterns):
+    """Factors of (here, there, inputs, outputs, order of outputs' rows, rank, scale beside alpha / rank) in each layer.
+    PEFT's scales are its own; llama.cpp's is alpha / rank for all, so that others are in the second factor."""
+    name, ours = name or arch, {}
+    folder = FOLDER / f"adapter-{name}"
+    writer = gguf.GGUFWriter(FOLDER / f"adapter-{name}.gguf", arch)
+    writer.add_type(gguf.GGUFType.ADAPTER)
+    writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
+    writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, 6.0)
+    for i in range(layers):
+        for here, there, ins, outs, order, rank, scale in modules:
+            a, b = (random.normal(0, 0.1, shape).astype("<f4") for shape in ((rank, ins), (outs, rank)))
+            ours |= {f"base_model.model.{prefix}{i}.{here}.lora_{which}.weight": data
+                     for which, data in (("A", a), ("B", b))}
+            writer.add_tensor(f"blk.{i}.{there}.weight.lora_a", a)
+            writer.add_tensor(f"blk.{i}.{there}.weight.lora_b", order(b) * np.float32(scale))
+    finish(writer, f"adapter-{name}", [])
+    folder.mkdir(exist_ok=True)
+    safetensors.numpy.save_file(ours, folder / "adapter_model.safetensors")
+    config = dict(peft_type="LORA", task_type="CAUSAL_LM", base_model_name_or_path="", r=4, lora_alpha=6,
+                  target_modules=[module[0].rpartition(".")[2] for module in modules], **patterns)
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
+
+
+def adapters():
+    def same(b):
+        return b
+    adapter("llama", "model.layers.", [("self_attn.q_proj", "attn_q", 32, 32, lambda b: permuted(b, 4), 4, 1),
+                                       ("self_attn.k_proj", "attn_k", 32, 16, lambda b: permuted(b, 2), 4, 1),
+                                       ("self_attn.v_proj", "attn_v", 32, 16, same, 4, 1),
+                                       ("mlp.down_proj", "ffn_down", 64, 32, same, 4, 1)], 2)
+    adapter("gpt2", "transformer.h.", [("attn.c_attn", "attn_qkv", 16, 48, same, 4, 1),
+                                       ("mlp.c_fc", "ffn_up", 16, 32, same, 4, 1)], 1)
+    adapter("gptneox", "gpt_neox.layers.", [("attention.query_key_value", "attn_qkv", 16, 48, by_part, 4, 1),
+                                            ("mlp.dense_4h_to_h", "ffn_down", 32, 16, same, 4, 1)], 1)
+    adapter("gpt2", "transformer.h.", [("attn.c_attn", "attn_qkv", 16, 48, same, 4, 2),
+                                       ("mlp.c_fc", "ffn_up", 16, 32, same, 2, 1)], 1, "patterns",
+            rank_pattern={"c_fc": 2}, alpha_pattern={"c_attn": 12})
+
+
 def olmo3():
     """As llama.cpp's converter writes it, with the attention's factor that early versions wrote."""
     writer = open_writer("olmo3", "olmo2")
@@ -334,3 +377,4 @@ tokens("llama3", "llama-bpe", "<|begin_of_text|>")
 tokens("qwen2", "qwen2", None)
 corpus()
 gpts()
+adapters()

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
-#include "infer/export.h"
+#include "infer/export_name.h"
 #include "io/gguf_by_name.h"
 #include "io/gguf_tokenizer.h"
 #include "io/model_tokenizer.h"

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "golden/gguf_same.h"
 #include "io/gguf_write.h"
 #include "model/gguf.h"
 #include "train/tiny.h"
@@ -13,22 +14,6 @@ static const char *golden(char path[512], const char *name)
 {
     snprintf(path, 512, "%s/golden/gguf/%s.gguf", ah_test_source(), name);
     return path;
-}
-
-static void expect_same_tensors(const char *expected, const char *found)
-{
-    struct ah_gguf *left, *right;
-    assert_ok(ah__gguf_open(&left, expected));
-    assert_ok(ah__gguf_open(&right, found));
-    for (size_t i = 0; i < ah__gguf_count(left); i++) {
-        const struct ah_gguf_tensor *a = ah__gguf_at(left, i), *b = ah__gguf_find(right, a->name);
-        if (!b || a->type != b->type || a->rank != b->rank || memcmp(a->dim, b->dim, sizeof a->dim) != 0 ||
-            memcmp(a->data, b->data, a->bytes) != 0)
-            fail_msg("%s: tensor '%s': %s", found, a->name, b ? "another type, shape or other bytes" : "none");
-    }
-    assert_int_equal(ah__gguf_count(left), ah__gguf_count(right));
-    ah__gguf_close(left);
-    ah__gguf_close(right);
 }
 
 static const char *config_of(struct ah_model **model, const char *path)

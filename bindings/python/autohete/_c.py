@@ -628,6 +628,7 @@ FUNCTIONS = {
     "ah_data_prepare": (c_int, [POINTER(ah_data_result), POINTER(ah_data_options)]),
     "ah_export_gguf": (c_int, [c_char_p, c_char_p, c_char_p]),
     "ah_export_gguf_noted": (c_int, [POINTER(c_char_p), c_char_p, c_char_p, c_char_p]),
+    "ah_export_adapter": (c_int, [POINTER(c_char_p), c_char_p, c_char_p, c_char_p, c_char_p]),
     "ah_merge": (c_int, [c_char_p, c_char_p, c_char_p, c_char_p]),
     "ah_tokenizer_open": (c_int, [POINTER(c_void_p), c_char_p]),
     "ah_tokenizer_note": (c_int, [POINTER(c_char_p), c_char_p]),

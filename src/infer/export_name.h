@@ -1,6 +1,6 @@
 /* Keys of GGUF files that describe a model (general.*), as llama.cpp's converter writes them. */
-#ifndef AH_INFER_EXPORT_H
-#define AH_INFER_EXPORT_H
+#ifndef AH_INFER_EXPORT_NAME_H
+#define AH_INFER_EXPORT_NAME_H
 
 #include "io/gguf_write.h"
 

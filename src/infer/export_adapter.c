@@ -1,0 +1,257 @@
+/* ah_export_adapter(): the factors of an adapter as tensors NAME.lora_a and NAME.lora_b, NAME being llama.cpp's for the
+ * weight that they are of. llama.cpp adds alpha / rank * B A, by the rank of each tensor and one alpha for all. */
+#include "infer/export_adapter.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+#include "infer/export_name.h"
+#include "infer/export_type.h"
+#include "io/adapter_config.h"
+#include "model/gguf.h"
+#include "train/weight_tensors.h"
+
+enum { NAME_SIZE = 256 };
+
+struct adapter_export {
+    const struct ah_inference *from;
+    struct ah_graph *graph; /* with adapters */
+    struct ah_weight_tensors tensors;
+    struct ah_gguf_writer *writer;
+    const struct ah_gguf_type *type;
+    float *a, *b, *moved; /* of the largest factor */
+    int written;          /* pairs */
+};
+
+/* The two factors of a weight as they are written. */
+struct pair {
+    char name[AH_GGUF_NAME_SIZE]; /* of the weight */
+    struct ah_shape a, b;         /* [rank, I], [O, rank]; rank 0: the file has none of it */
+    struct ah_gguf_swap swap;     /* of b's rows */
+};
+
+/* ---- factors ----------------------------------------------------------------------------------------------------- */
+
+static const struct ah_value *factor_find(const struct adapter_export *to, const char *weight, char which)
+{
+    char name[NAME_SIZE];
+    static const char end[] = ".weight";
+    size_t length = strlen(weight), module = length > sizeof end - 1 ? length - (sizeof end - 1) : 0;
+    if (!module || strcmp(weight + module, end) != 0)
+        return NULL;
+    snprintf(name, sizeof name, "%.*s.lora_%c.weight", (int)module, weight, which);
+    for (size_t i = 0; i < to->graph->value_count; i++)
+        if (to->graph->values[i].name && strcmp(to->graph->values[i].name, name) == 0)
+            return &to->graph->values[i];
+    return NULL;
+}
+
+static int factor_read(float *values, const struct adapter_export *to, const struct ah_value *value)
+{
+    const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&to->tensors, value->name);
+    if (!tensor)
+        return ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", to->tensors.path, value->name);
+    return ah__weight_tensor_read(values, &to->tensors, tensor, value->meta.shape);
+}
+
+/* How many of the ranks are not zeros in both: modules of a lower rank are filled up with those. */
+static int64_t rank_of(const float *a, const float *b, const struct ah_shape *shape_a, const struct ah_shape *shape_b)
+{
+    int64_t most = shape_a->dim[0], ins = shape_a->dim[1], outs = shape_b->dim[0];
+    for (int64_t rank = most; rank > 0; rank--) {
+        for (int64_t i = 0; i < ins; i++)
+            if (fpclassify(a[(rank - 1) * ins + i]) != FP_ZERO)
+                return rank;
+        for (int64_t o = 0; o < outs; o++)
+            if (fpclassify(b[o * most + rank - 1]) != FP_ZERO)
+                return rank;
+    }
+    return 0;
+}
+
+/* The first columns, multiplied by what llama.cpp's alpha / rank lacks beside that of the widest. */
+static void columns_take(float *b, const struct ah_shape *shape, int64_t rank)
+{
+    int64_t most = shape->dim[1];
+    float factor = (float)rank / (float)most;
+    for (int64_t o = 0; rank < most && o < shape->dim[0]; o++)
+        for (int64_t r = 0; r < rank; r++)
+            b[o * rank + r] = b[o * most + r] * factor;
+}
+
+/* Reads both into to->a and to->b. Rank 0: the value is no weight with an adapter. */
+static int pair_read(struct pair *out, struct adapter_export *to, const struct ah_value *value)
+{
+    const struct ah_value *a = value->name && !value->adapter ? factor_find(to, value->name, 'A') : NULL;
+    const struct ah_value *b = a ? factor_find(to, value->name, 'B') : NULL;
+    *out = (struct pair){.name = ""};
+    if (!b)
+        return AH_OK;
+    AH_TRY(factor_read(to->a, to, a));
+    AH_TRY(factor_read(to->b, to, b));
+    int64_t rank = rank_of(to->a, to->b, &a->meta.shape, &b->meta.shape);
+    out->a = ah_shape2(rank, a->meta.shape.dim[1]);
+    out->b = ah_shape2(b->meta.shape.dim[0], rank);
+    if (!rank)
+        return AH_OK;
+    columns_take(to->b, &b->meta.shape, rank);
+    if (!ah__gguf_name(out->name, to->from->model, value->name))
+        return ah__fail(AH_EINPUT, "parameter '%.80s': found no name for it in GGUF", value->name);
+    AH_TRY(ah__gguf_swaps(&out->swap, to->from->model, value->name, &out->b));
+    if (out->swap.turned) /* weights alone are: their factors are of [O, I] here, too */
+        out->swap.outer = 0;
+    return AH_OK;
+}
+
+/* ---- file -------------------------------------------------------------------------------------------------------- */
+
+static int pair_declare(struct adapter_export *to, const struct ah_value *value)
+{
+    char name[AH_GGUF_NAME_SIZE + 16];
+    struct pair pair;
+    AH_TRY(pair_read(&pair, to, value));
+    if (!pair.a.dim[0])
+        return AH_OK;
+    snprintf(name, sizeof name, "%s.lora_a", pair.name);
+    ah__gguf_put_tensor(to->writer, name, ah__export_stored(to->type, &pair.a), &pair.a);
+    snprintf(name, sizeof name, "%s.lora_b", pair.name);
+    ah__gguf_put_tensor(to->writer, name, ah__export_stored(to->type, &pair.b), &pair.b);
+    to->written++;
+    return AH_OK;
+}
+
+/* `room` is for as many numbers. */
+static int factor_write(struct adapter_export *to, const float *values, const struct ah_shape *shape, float *room)
+{
+    const struct ah_gguf_type *type = ah__export_stored(to->type, shape);
+    int64_t count = ah__shape_count(shape);
+    ah__gguf_narrow(room, type, values, count);
+    return ah__gguf_writer_add(to->writer, room, (size_t)(count / type->block * type->bytes));
+}
+
+static int pair_write(struct adapter_export *to, const struct ah_value *value)
+{
+    struct pair pair;
+    AH_TRY(pair_read(&pair, to, value));
+    if (!pair.a.dim[0])
+        return AH_OK;
+    AH_TRY(factor_write(to, to->a, &pair.a, to->moved));
+    if (!pair.swap.outer)
+        return factor_write(to, to->b, &pair.b, to->moved);
+    ah__gguf_swap(to->moved, to->b, &pair.swap);
+    return factor_write(to, to->moved, &pair.b, to->b);
+}
+
+/* Of the adapter's folder, or the training's that a checkpoint is in. */
+static int name_put(struct adapter_export *to)
+{
+    char *folder, *name = NULL;
+    AH_TRY(ah__strdup(&folder, to->from->adapter));
+    char *last = strrchr(folder, '/');
+    if (last && last > folder && (strcmp(last, "/checkpoint") == 0 || strncmp(last, "/step-", 6) == 0))
+        *last = 0;
+    int status = ah__export_name(&name, to->from->adapter, folder);
+    if (status == AH_OK)
+        ah__gguf_put_text(to->writer, "general.name", name);
+    ah__free(name);
+    ah__free(folder);
+    return status;
+}
+
+static int keys_put(struct adapter_export *to)
+{
+    const struct ah_tuning_settings *tuning = &to->from->tuning;
+    double rank = tuning->lora_rank, alpha = tuning->lora_alpha > 0 ? tuning->lora_alpha : rank;
+    AH_TRY(ah__gguf_put_architecture(to->writer, to->from->model));
+    ah__gguf_put_text(to->writer, "general.type", "adapter");
+    ah__gguf_put_text(to->writer, "adapter.type", "lora");
+    AH_TRY(name_put(to));
+    ah__gguf_put_float(to->writer, "adapter.lora.alpha", (float)(tuning->lora_rslora ? alpha * sqrt(rank) : alpha));
+    ah__export_put_type(to->writer, to->type);
+    return AH_OK;
+}
+
+static int room_new(struct adapter_export *to)
+{
+    int64_t most = 1;
+    for (size_t i = 0; i < to->graph->value_count; i++) {
+        const struct ah_value *value = &to->graph->values[i];
+        int64_t count = value->name && value->adapter ? ah__shape_count(&value->meta.shape) : 0;
+        most = count > most ? count : most;
+    }
+    AH_TRY(ah__new(&to->a, (size_t)most, sizeof *to->a));
+    AH_TRY(ah__new(&to->b, (size_t)most, sizeof *to->b));
+    return ah__new(&to->moved, (size_t)most, sizeof *to->moved);
+}
+
+static int pairs_do(struct adapter_export *to, int (*pair_do)(struct adapter_export *to, const struct ah_value *value))
+{
+    for (size_t i = 0; i < to->graph->value_count; i++)
+        AH_TRY(pair_do(to, &to->graph->values[i]));
+    return AH_OK;
+}
+
+static int file_write(struct adapter_export *to, const char *path)
+{
+    AH_TRY(room_new(to));
+    AH_TRY(ah__gguf_writer_new(&to->writer));
+    AH_TRY(keys_put(to));
+    AH_TRY(pairs_do(to, pair_declare));
+    AH_TRY(ah__gguf_writer_open(to->writer, path));
+    AH_TRY(pairs_do(to, pair_write));
+    return ah__gguf_writer_close(to->writer);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static int tensors_open(struct adapter_export *to, char **path)
+{
+    const struct ah_record_options options = {
+        .batch = 1, .seq = 1, .compute = AH_F32, .tuning = ah__tuning_view(&to->from->tuning)};
+    AH_TRY(ah__sprintf(path, "%s/" AH_ADAPTER_FILE, to->from->adapter));
+    AH_TRY(ah__weight_tensors_open(&to->tensors, *path));
+    return ah_model_record(&to->graph, to->from->model, &options);
+}
+
+static int note_make(char **note, const struct adapter_export *to, const char *path)
+{
+    return ah__sprintf(note,
+                       "%s: an adapter of %d weights, to be used beside its model's own file (llama-completion -m "
+                       "MODEL.gguf --lora %s); autohete merge and then export make a whole model",
+                       path, to->written, path);
+}
+
+int ah__export_adapter(char **note, const char *path, const struct ah_inference *from, const char *type)
+{
+    struct adapter_export to = {.from = from};
+    char *file = NULL;
+    AH_TRY(ah__export_type(&to.type, type ? type : "f32"));
+    int status = tensors_open(&to, &file);
+    if (status == AH_OK)
+        status = file_write(&to, path);
+    if (status == AH_OK && note)
+        status = note_make(note, &to, path);
+    ah__gguf_writer_free(to.writer);
+    ah__free(to.a);
+    ah__free(to.b);
+    ah__free(to.moved);
+    ah__weight_tensors_close(&to.tensors);
+    ah_graph_free(to.graph);
+    ah__free(file);
+    return status;
+}
+
+int ah_export_adapter(char **note, const char *path, const char *model, const char *adapter, const char *type)
+{
+    struct ah_inference from = {.ids_alone = true};
+    int status = ah__inference_open(&from, model, adapter);
+    if (status == AH_OK && !from.adapter)
+        status = ah__fail(AH_EINPUT, "%s: found no adapter, expected one: it has " AH_ADAPTER_CONFIG, model);
+    if (status == AH_OK)
+        status = ah__export_adapter(note, path, &from, type);
+    ah__inference_close(&from);
+    return status;
+}

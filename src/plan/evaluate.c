@@ -36,23 +36,27 @@ int ah__evaluation_measure(struct ah_evaluation *out, const struct ah_predictor 
     return AH_OK;
 }
 
-/* "device memory: 3.2 GiB too much", "host memory: 41.0 GiB too much", or both. */
+/* "device memory: 3.2 GiB too much, host memory: 41.0 GiB too much", or one of them, or that one "or" the other. */
 static int refuse(struct ah_evaluation *out, const struct ah_search_report *report,
                   const struct ah_predictor *predictor)
 {
-    static const char *const names[] = {"device", "host"};
-    int64_t over[] = {report->least_device_over_bytes, report->least_host_over_bytes};
+    const struct {
+        const char *join, *name;
+        int64_t over;
+    } parts[] = {{", ", "device", report->least_device_over_bytes},
+                 {", ", "host", report->least_host_over_bytes},
+                 {", or ", "device", report->or_device_over_bytes},
+                 {", or ", "host", report->or_host_over_bytes}};
     size_t length = 0;
     out->plan = report->least;
-    out->plan.switches.prefetch_distance =
-        out->plan.switches.prefetch_distance < 1 ? 1 : out->plan.switches.prefetch_distance;
-    for (size_t i = 0; i < AH_LENGTH(over); i++) {
+    for (size_t i = 0; i < AH_LENGTH(parts); i++) {
         char size[32];
-        if (over[i] == 0)
+        if (parts[i].over == 0)
             continue;
         length += (size_t)snprintf(out->reason + length, sizeof out->reason - length, "%s%s memory: %s too much",
-                                   length ? ", " : "", names[i], ah_size_format(size, sizeof size, over[i]));
-        out->over_bytes = out->over_bytes ? out->over_bytes : over[i];
+                                   length ? parts[i].join : "", parts[i].name,
+                                   ah_size_format(size, sizeof size, parts[i].over));
+        out->over_bytes = out->over_bytes ? out->over_bytes : parts[i].over;
     }
     return ah__plan_predict(&out->plan, predictor);
 }

@@ -70,17 +70,32 @@ bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
            (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
 }
 
-int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget)
+/* "host memory: found 60.0 GiB, expected at least 96066748416 bytes (89.5 GiB)" of those that are exceeded. */
+static void say_needs(char *text, size_t size, const struct ah_plan *plan, const struct ah_budget *budget)
 {
-    char have[32], need[32];
-    bool device = budget->device_bytes && plan->device_peak_bytes > budget->device_bytes;
-    int64_t found = device ? budget->device_bytes : budget->host_bytes;
-    int64_t expected = device ? plan->device_peak_bytes : plan->host_peak_bytes;
-    ah_size_format(have, sizeof have, found);
-    ah_size_format(need, sizeof need, expected);
-    return ah__fail(AH_EBUDGET, "%s memory: found %s, expected at least %lld bytes (%s) for plan c=%d p=%d o=%d",
-                    device ? "device" : "host", have, (long long)expected, need, plan->switches.checkpoint,
-                    plan->switches.offload_params, plan->switches.offload_optimizer);
+    const struct {
+        const char *name;
+        int64_t have, need;
+    } memories[] = {{"device", budget->device_bytes, plan->device_peak_bytes},
+                    {"host", budget->host_bytes, plan->host_peak_bytes}};
+    size_t used = 0;
+    *text = 0;
+    for (size_t i = 0; i < AH_LENGTH(memories); i++) {
+        char have[32], need[32];
+        if (!memories[i].have || memories[i].need <= memories[i].have)
+            continue;
+        ah_size_format(have, sizeof have, memories[i].have);
+        ah_size_format(need, sizeof need, memories[i].need);
+        used += (size_t)snprintf(text + used, size - used, "%s%s memory: found %s, expected at least %lld bytes (%s)",
+                                 used ? ", and " : "", memories[i].name, have, (long long)memories[i].need, need);
+    }
+}
+
+int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget, const char *what)
+{
+    char needs[256];
+    say_needs(needs, sizeof needs, plan, budget);
+    return ah__fail(AH_EBUDGET, "%s%s", needs, what);
 }
 
 /* Where updates wait for the norm, as many shadow states as could serve and host memory has room for. */

@@ -11,8 +11,8 @@ int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_pre
 /* Whether both predicted peaks are within the budget. */
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);
 
-/* Fails with AH_EBUDGET: which of the plan's peaks is beyond which budget. */
-int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget);
+/* Fails with AH_EBUDGET: which of the plan's peaks are beyond which budget, both where both are; then `what`. */
+int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget, const char *what);
 
 /* Gives plan (its switches set) the most useful buffers that fit, then unsharded blocks, and both peaks; false, with
  * the peaks at the fewest buffers, when not even those fit. */

@@ -20,41 +20,6 @@ static bool embedding_gains(const struct ah_predictor *predictor)
     return partition->groups[0].trained > 0 || (partition->below > 0 && ah__step_ranks(partition) == 1);
 }
 
-/* Decides what a spec left open: places on the host where blocks are on the host, the most buffers that fit. */
-static int complete(struct ah_plan *plan, unsigned given, const struct ah_predictor *predictor,
-                    const struct ah_budget *budget)
-{
-    struct ah_plan fitted = *plan;
-    int status = ah__plan_check_passes(&plan->switches, predictor->partition);
-    if (status != AH_OK)
-        return ah__fail_prefix(status, "--plan");
-    if (!is_given(given, AH_SWITCH_embedding_on_host))
-        fitted.switches.embedding_on_host =
-            plan->switches.offload_optimizer == plan->switches.layers && embedding_gains(predictor);
-    if (!is_given(given, AH_SWITCH_head_on_host))
-        fitted.switches.head_on_host = plan->switches.offload_optimizer > 0;
-    if (!is_given(given, AH_SWITCH_passes))
-        fitted.switches.passes = 1;
-    if (!is_given(given, AH_SWITCH_prefetch_distance))
-        fitted.switches.prefetch_distance = ah__plan_farthest_refetch(&plan->switches);
-    if (!ah__plan_fit(&fitted, predictor, budget))
-        return ah__plan_over_budget(&fitted, budget);
-    if (!is_given(given, AH_SWITCH_chunks))
-        fitted.switches.chunks = 1;
-    if (is_given(given, AH_SWITCH_buffers))
-        fitted.switches.buffers = plan->switches.buffers;
-    if (is_given(given, AH_SWITCH_shadows))
-        fitted.switches.shadows = plan->switches.shadows;
-    ah__plan_fill(&fitted, predictor, budget);
-    if (is_given(given, AH_SWITCH_unsharded)) {
-        fitted.switches.unsharded = plan->switches.unsharded;
-        if (!is_given(given, AH_SWITCH_buffers))
-            ah__plan_buffers_fit(&fitted, predictor, budget);
-    }
-    *plan = fitted;
-    return AH_OK;
-}
-
 static int check_policy(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     if (predictor->policy == &ah__policy_resident && ah__offloads(&plan->switches))
@@ -96,6 +61,69 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     return AH_OK;
 }
 
+static int over_budget(const struct ah_plan *plan, const struct ah_budget *budget)
+{
+    char what[64];
+    snprintf(what, sizeof what, " for plan c=%d p=%d o=%d", plan->switches.checkpoint, plan->switches.offload_params,
+             plan->switches.offload_optimizer);
+    return ah__plan_over_budget(plan, budget, what);
+}
+
+/* The least of a plan: the buffers, shadow states and unsharded blocks that are given, and the fewest where open. */
+static void least_of(struct ah_plan *least, unsigned given, const struct ah_predictor *predictor)
+{
+    struct ah_switches *switches = &least->switches;
+    int fewest = ah__plan_min_buffers(switches, predictor), most = ah__plan_max_buffers(switches, predictor);
+    int overtaken = switches->out_of_order < most ? switches->out_of_order : most;
+    if (!is_given(given, AH_SWITCH_buffers))
+        switches->buffers = overtaken > fewest ? overtaken : fewest;
+    ah__plan_measure(least, predictor);
+}
+
+/* Places on the host where blocks are on the host, and what costs nothing. */
+static void places_fill(struct ah_switches *switches, unsigned given, const struct ah_predictor *predictor)
+{
+    if (!is_given(given, AH_SWITCH_embedding_on_host))
+        switches->embedding_on_host = switches->offload_optimizer == switches->layers && embedding_gains(predictor);
+    if (!is_given(given, AH_SWITCH_head_on_host))
+        switches->head_on_host = switches->offload_optimizer > 0;
+    if (!is_given(given, AH_SWITCH_passes))
+        switches->passes = 1;
+    if (!is_given(given, AH_SWITCH_prefetch_distance))
+        switches->prefetch_distance = ah__plan_farthest_refetch(switches);
+    if (!is_given(given, AH_SWITCH_chunks))
+        switches->chunks = 1;
+}
+
+/* Decides what a spec left open: places, then the most buffers, shadow states and unsharded blocks that fit. A plan
+ * that no memory would make right is refused before one that needs more. */
+static int complete(struct ah_plan *plan, unsigned given, const struct ah_predictor *predictor,
+                    const struct ah_budget *budget)
+{
+    int status = ah__plan_check_passes(&plan->switches, predictor->partition);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "--plan");
+    places_fill(&plan->switches, given, predictor);
+    struct ah_plan fitted = *plan, least = *plan;
+    least_of(&least, given, predictor);
+    AH_TRY(check_policy(&least, predictor));
+    if (!ah__plan_within(&least, budget))
+        return over_budget(&least, budget);
+    ah__plan_fit(&fitted, predictor, budget);
+    if (is_given(given, AH_SWITCH_buffers))
+        fitted.switches.buffers = plan->switches.buffers;
+    if (is_given(given, AH_SWITCH_shadows))
+        fitted.switches.shadows = plan->switches.shadows;
+    ah__plan_fill(&fitted, predictor, budget);
+    if (is_given(given, AH_SWITCH_unsharded)) {
+        fitted.switches.unsharded = plan->switches.unsharded;
+        if (!is_given(given, AH_SWITCH_buffers))
+            ah__plan_buffers_fit(&fitted, predictor, budget);
+    }
+    *plan = fitted;
+    return AH_OK;
+}
+
 bool ah__plan_is_file(const char *text)
 {
     return text && strcmp(text, "auto") != 0 && strcmp(text, "resident") != 0 && !strchr(text, '=');
@@ -132,7 +160,7 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
     if (spec && !is_given(given, AH_SWITCH_out_of_order))
         AH_TRY(ah__plan_choose_out_of_order(&step_ns, plan, predictor));
     AH_TRY(ah__plan_predict(plan, predictor));
-    return ah__plan_within(plan, budget) ? AH_OK : ah__plan_over_budget(plan, budget);
+    return ah__plan_within(plan, budget) ? AH_OK : over_budget(plan, budget);
 }
 
 int ah_plan_check(const char *text, int layers)

@@ -9,8 +9,10 @@
 #include "plan/search.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/format.h"
 #include "plan/exhaust.h"
 #include "plan/fit.h"
 #include "plan/placed.h"
@@ -41,36 +43,40 @@ static void report_least(struct ah_search_report *report, const struct ah_least 
         double device_excess = (double)device->device_peak_bytes / (double)budget->device_bytes;
         double host_excess = (double)host->host_peak_bytes / (double)budget->host_bytes;
         plan = device_excess <= host_excess ? device : host;
+        if (plan == host)
+            report->or_device_over_bytes = device->device_peak_bytes - budget->device_bytes;
+        else
+            report->or_host_over_bytes = host->host_peak_bytes - budget->host_bytes;
     } else if (device->switches.layers) {
         plan = device;
     }
     report->least = *plan;
+    report->least.switches.prefetch_distance =
+        plan->switches.prefetch_distance < 1 ? 1 : plan->switches.prefetch_distance;
     if (budget->device_bytes && plan->device_peak_bytes > budget->device_bytes)
         report->least_device_over_bytes = plan->device_peak_bytes - budget->device_bytes;
     if (budget->host_bytes && plan->host_peak_bytes > budget->host_bytes)
         report->least_host_over_bytes = plan->host_peak_bytes - budget->host_bytes;
 }
 
-static int too_small(const struct ah_least *least, const struct ah_predictor *predictor, const struct ah_budget *budget)
+/* The refusal: what the plan that lacks least needs and how fast it is, and how much of the other memory would do. */
+static int too_small(const struct ah_search_report *report, const struct ah_predictor *predictor,
+                     const struct ah_budget *budget)
 {
-    char have[32], need[32];
-    struct ah_plan plan = least->device;
-    if (!plan.switches.layers) {
-        ah_size_format(have, sizeof have, budget->host_bytes);
-        ah_size_format(need, sizeof need, least->host.host_peak_bytes);
-        return ah__fail(AH_EBUDGET, "host memory: found %s, expected at least %lld bytes (%s) for this model%s", have,
-                        (long long)least->host.host_peak_bytes, need,
-                        budget->device_bytes ? " within this device memory or any other" : "");
-    }
-    plan.switches.prefetch_distance = plan.switches.prefetch_distance < 1 ? 1 : plan.switches.prefetch_distance;
+    char what[192], size[32];
+    struct ah_plan plan = report->least;
+    bool other_is_device = report->or_device_over_bytes > 0;
+    int64_t other = other_is_device                  ? budget->device_bytes + report->or_device_over_bytes
+                    : report->or_host_over_bytes > 0 ? budget->host_bytes + report->or_host_over_bytes
+                                                     : 0;
     AH_TRY(ah__plan_predict(&plan, predictor));
-    ah_size_format(have, sizeof have, budget->device_bytes);
-    ah_size_format(need, sizeof need, plan.device_peak_bytes);
-    return ah__fail(
-        AH_EBUDGET,
-        "device memory: found %s, expected at least %lld bytes (%s), which would run c=%d p=%d o=%d at %.1f ms a step",
-        have, (long long)plan.device_peak_bytes, need, plan.switches.checkpoint, plan.switches.offload_params,
-        plan.switches.offload_optimizer, (double)plan.step_ns / 1e6);
+    ah__snprintf(what, sizeof what, ", which would run c=%d p=%d o=%d at %.1f ms a step", plan.switches.checkpoint,
+                 plan.switches.offload_params, plan.switches.offload_optimizer, (double)plan.step_ns / 1e6);
+    size_t used = strlen(what);
+    if (other)
+        snprintf(what + used, sizeof what - used, ", or %s memory of at least %lld bytes (%s)",
+                 other_is_device ? "device" : "host", (long long)other, ah_size_format(size, sizeof size, other));
+    return ah__plan_over_budget(&plan, budget, what);
 }
 
 /* No step is shorter than what the compute lane has to do under any plan: forward and backward. */
@@ -317,7 +323,7 @@ static int answer(struct ah_plan *best, struct ah_search_report *report, const s
     find_least(&least, predictor, budget);
     if (!ah__least_fits(&least, budget)) {
         report_least(report, &least, budget);
-        return too_small(&least, predictor, budget);
+        return too_small(report, predictor, budget);
     }
     int status = ah__policy_is_placed(predictor->policy) ? ah__placed_search(best, &report->seeds, &trials)
                                                          : search_all(best, report, &trials, &least, options);

@@ -13,6 +13,8 @@ struct ah_search_report {
     /* After AH_EBUDGET: the plan (switches and peaks) that lacks least, and how much it lacks. */
     struct ah_plan least;
     int64_t least_device_over_bytes, least_host_over_bytes;
+    /* Where that lacks one memory, and more of the other alone would do, too: how much more; else 0. */
+    int64_t or_device_over_bytes, or_host_over_bytes;
 };
 
 /* The best plan under `budget` by simulated step time. AH_EBUDGET: the smallest budget that works and its speed. */

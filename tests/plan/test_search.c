@@ -215,6 +215,71 @@ static void the_smallest_budget_named_works(void **state)
     }
 }
 
+/* A plan by hand: any counts, and some of what may be left open. */
+static const char *draw_spec(char text[160], struct fixture *f)
+{
+    int layers = f->partition.layers;
+    int o = (int)fixture_draw(f, 0, layers), p = (int)fixture_draw(f, 0, o), c = (int)fixture_draw(f, 0, layers);
+    const struct {
+        const char *key;
+        int most;
+    } open[] = {{"buffers", 2 * layers + 8}, {"shadows", o}, {"selective", layers - c},
+                {"out_of_order", 3},         {"chunks", 4},  {"passes", 2}};
+    int used = snprintf(text, 160, "c=%d,o=%d,p=%d", c, o, p);
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
+        if (fixture_draw(f, 0, 2) == 0)
+            used += snprintf(text + used, 160 - (size_t)used, ",%s=%d", open[i].key,
+                             (int)fixture_draw(f, i >= 4, open[i].most));
+    return text;
+}
+
+/* The number behind "KIND memory: found ..., expected at least", into *to where it is there. */
+static bool read_need(int64_t *to, const char *kind)
+{
+    char start[32];
+    long long need;
+    snprintf(start, sizeof start, "%s memory: found ", kind);
+    const char *at = strstr(ah_error(), start), *number = at ? strstr(at, "expected at least ") : NULL;
+    if (!number || sscanf(number, "expected at least %lld bytes", &need) != 1)
+        return false;
+    *to = need;
+    return true;
+}
+
+/* What a refused plan is said to need is enough for it, with what it has of its own; of both memories where it exceeds
+ * both. One that no memory makes right is never refused for memory. */
+static void what_a_plan_by_hand_needs_is_enough(void **state)
+{
+    (void)state;
+    int refused = 0, both = 0;
+    for (int round = 0; round < 400; round++) {
+        struct world world;
+        struct ah_plan plan;
+        char text[160];
+        world_init(&world, 9100 + (uint64_t)round, 1 + round % 6, "autohete");
+        struct fixture *f = &world.fixture;
+        f->partition.step = (struct ah_step_options){.clips = round % 2, .micro_batches = 1 + round % 3};
+        draw_spec(text, f);
+        struct ah_budget budget = {.device_bytes = round % 3 ? fixture_draw(f, 1000, 3000000) : 0,
+                                   .host_bytes = round % 3 != 1 ? fixture_draw(f, 1000, 3000000) : 0};
+        const struct ah_budget none = {0};
+        int status = ah_plan_parse(&plan, text, &f->partition, &world.profile, &none, "autohete");
+        int within = ah_plan_parse(&plan, text, &f->partition, &world.profile, &budget, "autohete");
+        if (status != AH_OK && within != status)
+            fail_msg("round %d, %s: %d without a budget, %d with one", round, text, status, within);
+        if (status == AH_OK && within != AH_OK) {
+            bool device = read_need(&budget.device_bytes, "device"), host = read_need(&budget.host_bytes, "host");
+            refused++;
+            both += device && host;
+            if (within != AH_EBUDGET || !(device || host) ||
+                ah_plan_parse(&plan, text, &f->partition, &world.profile, &budget, "autohete") != AH_OK)
+                fail_msg("round %d, %s: %s", round, text, ah_error());
+        }
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_true(refused > 100 && both > 10);
+}
+
 static void a_host_budget_is_kept(void **state)
 {
     (void)state;
@@ -424,5 +489,6 @@ static void effort_is_counted(void **state)
 AH_TEST_SUITE("plan/search", cmocka_unit_test(effort_is_counted), cmocka_unit_test(more_is_hardly_ever_worse),
               cmocka_unit_test(no_random_plan_of_a_deep_model_is_better), cmocka_unit_test(search_equals_exhaustion),
               cmocka_unit_test(search_of_six_blocks_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
-              cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
-              cmocka_unit_test(stale_and_unknown_are_refused), cmocka_unit_test(whole_blocks_are_filled_in))
+              cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(what_a_plan_by_hand_needs_is_enough),
+              cmocka_unit_test(a_host_budget_is_kept), cmocka_unit_test(stale_and_unknown_are_refused),
+              cmocka_unit_test(whole_blocks_are_filled_in))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -148,6 +149,7 @@ static int get_curve(struct ah_curve *curve, struct ah_hardware *hardware, const
 {
     struct ah_json object;
     AH_TRY(ah__json_object(&object, json, key));
+    *curve = (struct ah_curve){0}; /* a base's is another card's */
     double last = 0;
     for (const cJSON *point = object.node->child; point; point = point->next) {
         int i = curve->count;
@@ -182,19 +184,26 @@ static int only_known(const struct ah_json *json, enum ah_figure_group group)
     return ah__json_only(json, keys);
 }
 
+/* A machine upon another names what differs. */
+static bool is_needed(const struct ah_hardware *hardware, const struct ah_json *json, enum ah_figure figure)
+{
+    bool had = hardware->origin[figure].unit || ah__figure_is_optional(figure);
+    return !had || ah__json_has(json, ah__figure_table[figure].key);
+}
+
 static int get_group(struct ah_hardware *hardware, const struct ah_json *json, enum ah_figure_group group)
 {
     struct ah_json object;
     AH_TRY(ah__json_object(&object, json, ah__figure_group_names[group]));
     AH_TRY(only_known(&object, group));
     for (int i = 0; i < AH_FIGURE_COUNT; i++)
-        if (ah__figure_table[i].group == group &&
-            (!ah__figure_is_optional((enum ah_figure)i) || ah__json_has(&object, ah__figure_table[i].key)))
+        if (ah__figure_table[i].group == group && is_needed(hardware, &object, (enum ah_figure)i))
             AH_TRY(get_figure(&hardware->figure[i], &hardware->origin[i], hardware, &object, ah__figure_table[i].key,
                               ah__figure_table[i].dimension));
     if (group != AH_FIGURES_DEVICE)
         return AH_OK;
-    AH_TRY(get_curve(&hardware->gemm, hardware, &object, "gemm"));
+    if (!hardware->gemm.count || ah__json_has(&object, "gemm"))
+        AH_TRY(get_curve(&hardware->gemm, hardware, &object, "gemm"));
     return ah__json_has(&object, "gemm_f32") ? get_curve(&hardware->gemm_f32, hardware, &object, "gemm_f32") : AH_OK;
 }
 
@@ -219,10 +228,47 @@ static int check_figures(const struct ah_hardware *hardware, const char *path)
     return AH_OK;
 }
 
-static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *json)
+static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *json, int depth);
+
+/* The machine that this one differs from, beside its file or found by name. */
+static int base_parse(struct ah_hardware *hardware, const struct ah_json *json, int depth)
 {
-    static const char *const keys[] = {"format", "name",    "description",  "device", "link",
-                                       "host",   "latency", "interconnect", NULL};
+    enum { BASES_MOST = 4 };
+    const char *name, *slash = strrchr(json->path, '/');
+    char *path;
+    struct ah_json base;
+    AH_TRY(ah__json_string(&name, json, "base"));
+    if (depth == BASES_MOST)
+        return ah__fail(AH_EINPUT, "%s: key 'base': found '%.40s', expected at most %d machines upon each other",
+                        json->path, name, BASES_MOST);
+    AH_TRY(ah__sprintf(&path, "%.*s%s.json", slash ? (int)(slash - json->path) + 1 : 0, json->path, name));
+    if (!ah__path_exists(path)) {
+        ah__free(path);
+        int status = ah__hardware_find(&path, name);
+        if (status != AH_OK)
+            return ah__fail_prefix(status, "%s: key 'base'", json->path);
+    }
+    int status = ah__json_load(&base, path);
+    if (status == AH_OK) {
+        status = hardware_parse(hardware, &base, depth + 1);
+        ah__json_free(&base);
+    }
+    ah__free(path); /* messages name it */
+    return status;
+}
+
+static bool has_group(const struct ah_hardware *hardware, enum ah_figure_group group)
+{
+    bool found = false;
+    for (int i = 0; i < AH_FIGURE_COUNT; i++)
+        found = found || (ah__figure_table[i].group == group && hardware->origin[i].unit);
+    return found;
+}
+
+static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *json, int depth)
+{
+    static const char *const keys[] = {"format", "base", "name",    "description",  "device",
+                                       "link",   "host", "latency", "interconnect", NULL};
     enum { NAME_MOST = 63 }; /* it becomes a profile's device */
     const char *format;
     AH_TRY(ah__json_string(&format, json, "format"));
@@ -230,20 +276,27 @@ static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *js
         return ah__fail(AH_EINPUT, "%s: key 'format': found '%.40s', expected '%s'", json->path, format,
                         ah__hardware_format);
     AH_TRY(ah__json_only(json, keys));
+    if (ah__json_has(json, "base"))
+        AH_TRY(base_parse(hardware, json, depth));
     AH_TRY(get_text(&hardware->name, hardware, json, "name"));
     if (strlen(hardware->name) > NAME_MOST)
         return ah__fail(AH_EINPUT, "%s: key 'name': found %zu bytes, expected at most %d", json->path,
                         strlen(hardware->name), NAME_MOST);
     AH_TRY(get_text(&hardware->description, hardware, json, "description"));
     for (int group = 0; group < AH_FIGURES_COUNT; group++) {
-        bool needed = group != AH_FIGURES_INTERCONNECT || hardware->figure[AH_FIGURE_DEVICES] > 1;
+        bool alone = group == AH_FIGURES_INTERCONNECT && hardware->figure[AH_FIGURE_DEVICES] <= 1;
+        bool needed = !alone && !has_group(hardware, (enum ah_figure_group)group);
         if (needed || ah__json_has(json, ah__figure_group_names[group]))
             AH_TRY(get_group(hardware, json, (enum ah_figure_group)group));
     }
+    return check_figures(hardware, json->path);
+}
+
+static void hash_make(struct ah_hardware *hardware)
+{
     hardware->hash = ah__hash(hardware->figure, sizeof hardware->figure, 1);
     hardware->hash = ah__hash(hardware->gemm.flops_per_s, sizeof hardware->gemm.flops_per_s, hardware->hash);
     hardware->hash = ah__hash(hardware->gemm_f32.flops_per_s, sizeof hardware->gemm_f32.flops_per_s, hardware->hash);
-    return check_figures(hardware, json->path);
 }
 
 static int hardware_read(struct ah_hardware **out, const char *path)
@@ -253,7 +306,8 @@ static int hardware_read(struct ah_hardware **out, const char *path)
     AH_TRY(ah__json_load(&json, path));
     int status = ah__new(&hardware, 1, sizeof *hardware);
     if (status == AH_OK) {
-        status = hardware_parse(hardware, &json);
+        status = hardware_parse(hardware, &json, 0);
+        hash_make(hardware);
         if (status == AH_OK)
             *out = hardware;
         else

@@ -12,10 +12,13 @@
 #include "profile/estimated.h"
 #include "profile/roofline.h"
 
-static const char *const machines[] = {"a100-40g",      "a100-40g-x4",  "a100-80g",       "a100-80g-x8",
-                                       "h100-80g",      "h100-80g-x8",  "h200",           "l40s-48g",
-                                       "rtx3090-64g",   "rtx4090-128g", "rtx4090-64g",    "rtx4090-x4",
-                                       "rtx5060ti-64g", "rtx5090-128g", "rtxpro6000-96g", "v100-32g"};
+static const char *const machines[] = {
+    "a100-40g",       "a100-40g-x4",  "a100-80g",       "a100-80g-x8",       "h100-80g",          "h100-80g-x8",
+    "h200",           "l40s-48g",     "rtx3060-32g",    "rtx3060-64g",       "rtx3080-32g",       "rtx3080-64g",
+    "rtx3090-32g-x2", "rtx3090-64g",  "rtx3090-64g-x2", "rtx4060laptop-32g", "rtx4060laptop-64g", "rtx4060ti-32g",
+    "rtx4060ti-64g",  "rtx4070-32g",  "rtx4070-64g",    "rtx4070tis-32g",    "rtx4070tis-64g",    "rtx4080-32g",
+    "rtx4080-64g",    "rtx4090-128g", "rtx4090-64g",    "rtx4090-x4",        "rtx5060ti-64g",     "rtx5070ti-32g",
+    "rtx5070ti-64g",  "rtx5080-32g",  "rtx5080-64g",    "rtx5090-128g",      "rtxpro6000-96g",    "v100-32g"};
 
 /* ---- files */
 
@@ -30,9 +33,10 @@ static void every_machine_loads_and_names_its_sources(void **state)
         ah_hardware_get(&info, hardware);
         assert_string_equal(info.name, machines[i]);
         assert_true(info.description[0]);
-        assert_int_equal(info.devices, strstr(info.name, "-x4") ? 4 : strstr(info.name, "-x8") ? 8 : 1);
-        assert_true(info.device_bytes > (int64_t)14 << 30 && info.host_bytes > (int64_t)50 << 30);
-        assert_true(info.peak_flops_per_s > 4e13 && info.peak_flops_per_s < 1e15);
+        const char *several = strstr(info.name, "-x");
+        assert_int_equal(info.devices, several ? several[2] - '0' : 1);
+        assert_true(info.device_bytes > (int64_t)7 << 30 && info.host_bytes >= (int64_t)28 << 30);
+        assert_true(info.peak_flops_per_s > 2e13 && info.peak_flops_per_s < 1e15);
         FILE *to = open_memstream(&text, &length);
         assert_non_null(to);
         assert_ok(ah_hardware_print(hardware, to));
@@ -157,6 +161,50 @@ static void loading_is_strict(void **state)
         assert_non_null(strstr(ah_error(), "machine.json"));
     }
     assert_ok(load_edited("\"value\": 1555, \"unit\": \"GB/s\"", "\"value\": 1.555, \"unit\": \"TB/s\""));
+}
+
+/* mine.json in a folder of the case. */
+static int load_upon(struct ah_hardware **out, const char *base, const char *rest)
+{
+    char path[512];
+    char *text;
+    snprintf(path, sizeof path, "%s/mine.json", ah_test_folder());
+    assert_ok(ah__sprintf(&text,
+                          "{\"format\": \"autohete hardware 1\", \"base\": \"%s\", \"name\": \"mine\", "
+                          "\"description\": \"a machine\"%s}",
+                          base, rest));
+    assert_ok(ah__file_write(path, text, strlen(text)));
+    ah__free(text);
+    return ah_hardware_load(out, path);
+}
+
+/* What a file does not say is its base's, by name or beside it; estimates of both tell them apart. */
+static void a_machine_names_what_differs(void **state)
+{
+    (void)state;
+    const char *memory = ", \"host\": {\"memory\": {\"value\": 96, \"unit\": \"GiB\", \"source\": \"mine\", "
+                         "\"date\": \"2026\"}}";
+    struct ah_hardware *mine, *base = machine("rtx4090-64g");
+    assert_ok(load_upon(&mine, "rtx4090-64g", memory));
+    for (int i = 0; i < AH_FIGURE_COUNT; i++)
+        assert_true(mine->figure[i] == (i == AH_FIGURE_HOST_MEMORY ? 96 * 1073741824.0 : base->figure[i]));
+    assert_memory_equal(mine->gemm.flops_per_s, base->gemm.flops_per_s, sizeof base->gemm.flops_per_s);
+    assert_string_equal(mine->name, "mine");
+    assert_true(mine->hash != base->hash);
+    ah_hardware_free(mine);
+    ah_hardware_free(base);
+    mine = machine("rtx4070-32g");
+    base = machine("rtx4070-64g");
+    assert_true(mine->figure[AH_FIGURE_HOST_MEMORY] == base->figure[AH_FIGURE_HOST_MEMORY] / 2);
+    assert_int_equal(mine->gemm.count, base->gemm.count);
+    ah_hardware_free(mine);
+    ah_hardware_free(base);
+    assert_fails(load_upon(&mine, "rtx4091", ""), AH_EINPUT, "mine.json: key 'base': hardware: found 'rtx4091'");
+    assert_fails(load_upon(&mine, "mine", ""), AH_EINPUT, "key 'base': found 'mine', expected at most 4 machines upon");
+    assert_fails(load_upon(&mine, "rtx4090-64g",
+                           ", \"host\": {\"memory\": {\"value\": 2, \"unit\": \"GiB\", \"source\": "
+                           "\"mine\", \"date\": \"2026\"}}"),
+                 AH_EINPUT, "mine.json: key 'host.memory_reserved': found 4 GiB, expected at most 'host.memory'");
 }
 
 static void several_devices_need_an_interconnect(void **state)
@@ -501,8 +549,9 @@ static void frozen_parameters_have_no_gradient_to_round(void **state)
 AH_TEST_SUITE("profile/hardware", cmocka_unit_test(every_machine_loads_and_names_its_sources),
               cmocka_unit_test(every_file_is_checked), cmocka_unit_test(cards_differ_as_their_sheets_say),
               cmocka_unit_test(an_a100_is_what_its_file_says), cmocka_unit_test(loading_is_strict),
-              cmocka_unit_test(several_devices_need_an_interconnect), cmocka_unit_test(names_are_found_or_listed),
-              cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(gemm_rates_follow_the_curve),
+              cmocka_unit_test(a_machine_names_what_differs), cmocka_unit_test(several_devices_need_an_interconnect),
+              cmocka_unit_test(names_are_found_or_listed), cmocka_unit_test(loading_survives_every_failed_allocation),
+              cmocka_unit_test(gemm_rates_follow_the_curve),
               cmocka_unit_test(a_block_takes_what_its_flops_and_bytes_take),
               cmocka_unit_test(copies_and_updates_take_their_bytes),
               cmocka_unit_test(frozen_parameters_have_no_gradient_to_round),

@@ -174,6 +174,9 @@ struct ah_plan {
     int64_t resident_ns;       /* a step with everything on the device, predicted; 0: does not fit, or nobody asked */
     char policy[24];           /* one of ah_policy_names() */
     uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
+    int frozen_below; /* the model's lowest blocks, frozen as its embedding is, with which they go: none of `layers` */
+    bool embedding_frozen, blocks_frozen, head_frozen; /* nothing of it is trained: no gradient, no optimizer states */
+    bool blocks_adapted; /* some parameters of each block are frozen: gradients and states are of the others */
 };
 
 struct ah_budget {
@@ -242,17 +245,6 @@ struct ah_micro_batch {
 AH_API int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_micro_batch_options *options);
 /* Whether a step in micro-batches of `size` has a plan within the budget. Nothing is timed. */
 AH_API int ah_step_fits(bool *out, const struct ah_micro_batch_options *options, int64_t size);
-/* After a plan for micro-batches of `size` was refused with AH_EBUDGET: the largest smaller size that has a plan within
- * the budget; 0: none. */
-AH_API int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size);
-/* After the same refusal: the sequences of the largest smaller step in micro-batches of `size` that has a plan within
- * the budget; 0: none. */
-AH_API int ah_sequences_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size);
-/* After the same refusal: whether masters and moments in smaller types have a plan within the budget, and a step with
- * the largest of those. */
-AH_API int ah_states_advise(bool *found, struct ah_step_options *out, const struct ah_micro_batch_options *options,
-                            int64_t size);
-
 /* JSON object text of the plan; the caller frees it with free(). */
 AH_API int ah_plan_json(char **out, const struct ah_plan *plan);
 

@@ -74,15 +74,22 @@ AH_API int ah_session_open(struct ah_session **out, const struct ah_session_opti
 AH_API void ah_session_close(struct ah_session *session);
 /* Makes everything up to a stage that is not there yet. The device is opened when DEVICE is asked for, or when times
  * have to be measured on it: not for `hardware` or a saved profile. A saved profile must be of the device where that is
- * open (AH_ESTALE). AH_EBUDGET names the smallest budget that works, and a micro-batch, a step or types of states that
- * fit. With several ranks all take rank 0's plan. */
+ * open (AH_ESTALE). AH_EBUDGET names the smallest budget that works, and what else would (struct ah_advice). With
+ * several ranks all take rank 0's plan. */
 AH_API int ah_session_reach(struct ah_session *session, enum ah_session_stage stage);
 
-/* Where no plan fits: the sequences, of all ranks, of the largest smaller step in micro-batches of the session's size
- * that has a plan within `budget`, which is one rank's, under `policy`; 0: none, or neither device nor hardware
- * is there to say what its programs need. Where no size is chosen yet, of 1. */
-AH_API int ah_session_sequences(int64_t *out, const struct ah_session *session, const struct ah_budget *budget,
-                                const char *policy);
+/* What would make a step fit that a budget refuses. */
+struct ah_advice {
+    char change[96];     /* as options of the commands: "--moments int8", "--lora-rank 16 --frozen nf4"; "": nothing */
+    double tokens_per_s; /* predicted, of all ranks; 0: nobody asked, or times would have to be measured */
+};
+/* Where no plan fits `budget`, which is one rank's, under `policy` (null: the session's own): the smallest change of
+ * the session's options with which one does. In this order: another number of passes, smaller micro-batches, fewer
+ * sequences, smaller moments, also with smaller masters, adapters, also beside codes. Nothing where neither device nor
+ * hardware is there to say what programs need, or for a plan that was read from a file. `times`: also how fast
+ * `hardware` is with it. */
+AH_API int ah_session_advise(struct ah_advice *out, const struct ah_session *session, const struct ah_budget *budget,
+                             const char *policy, bool times);
 
 /* The session's own, null before their stage; valid until it is closed. */
 AH_API const struct ah_session_info *ah_session_get(const struct ah_session *session);

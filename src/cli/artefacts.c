@@ -22,6 +22,22 @@ void ah__device_print(FILE *to, const struct ah_device *device)
                 ah_size_format(memory, sizeof memory, device->memory_bytes));
 }
 
+void ah__formats_print(FILE *to, const char *dtype, const struct ah_session_options *options)
+{
+    const struct ah_tuning *tuning = &options->tuning;
+    fputs(dtype, to);
+    if (options->master)
+        fprintf(to, ", masters in %s", options->master);
+    if (options->moments)
+        fprintf(to, ", moments in %s", options->moments);
+    if (tuning->lora_rank)
+        fprintf(to, ", adapters of rank %d", tuning->lora_rank);
+    if (tuning->freeze)
+        fprintf(to, ", frozen %s", tuning->freeze);
+    if (tuning->frozen)
+        fprintf(to, " beside %s", tuning->frozen);
+}
+
 const char *ah__cache_folder(void)
 {
     static char path[4096];

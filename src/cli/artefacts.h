@@ -9,6 +9,10 @@ void ah__device_print(FILE *to, const struct ah_device *device);
 /* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
 void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
 
+/* "bf16, masters in bf16, moments in int8, adapters of rank 16 beside nf4": what a training computes in, what it keeps
+ * and what it trains, as far as that was asked for. */
+void ah__formats_print(FILE *to, const char *dtype, const struct ah_session_options *options);
+
 /* The folder that keeps profiles between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is
  * none. */
 const char *ah__cache_folder(void);
@@ -133,9 +137,10 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
          0,                                                                                                            \
          false},                                                                                                       \
         AH_ARG_EFFORT(at_effort), AH_ARGS_PROFILE(at_profile, at_renew)
+#define AH_ARG_MODEL_HELP "model: a config.json, its folder, a GGUF file, or a name that 'autohete fit' lists"
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {                                                                                                                  \
-        "model", AH_ARG_TEXT, at_model, "FILE", NULL, "model: a config.json, its folder, or a GGUF file", 0, 0, true   \
+        "model", AH_ARG_TEXT, at_model, "FILE", NULL, AH_ARG_MODEL_HELP, 0, 0, true                                    \
     }
 #define AH_ARG_STRICT(at_strict)                                                                                       \
     {                                                                                                                  \

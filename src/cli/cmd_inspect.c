@@ -12,8 +12,7 @@ struct inspect_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"model", AH_ARG_TEXT, AT(inputs.model_path), "FILE", NULL, "model: a config.json, its folder, or a GGUF file", 0,
-     0, false},
+    {"model", AH_ARG_TEXT, AT(inputs.model_path), "FILE", NULL, AH_ARG_MODEL_HELP, 0, 0, false},
     {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL, "folder of a training, instead of --model", 0, 0, false},
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),

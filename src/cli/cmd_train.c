@@ -22,8 +22,7 @@ struct train_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL, "model: a config.json, its folder, or a GGUF file", 0,
-     0, false},
+    {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL, AH_ARG_MODEL_HELP, 0, 0, false},
     {"init", AH_ARG_TEXT, AT_OPTION(init), "WHAT", NULL,
      "weights or random: how parameters start (default: weights, if the model's folder has any)", 0, 0, false},
     {"no-dropout", AH_ARG_FLAG, AT_OPTION(no_dropout), NULL, NULL,

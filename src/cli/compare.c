@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/artefacts.h"
 #include "cli/evaluation.h"
 #include "cli/machine.h"
 #include "cli/nearest.h"
@@ -175,15 +176,15 @@ int ah__compare_search(struct ah_compare *compare)
                           &compare->budget, compare->policies[0], &options);
 }
 
-/* Too long a step, if that is the reason. */
-static int say_sequences(struct ah_evaluation *evaluation, const struct ah_compare *compare, const char *policy)
+/* What would make the step fit; a sweep looks for that itself. */
+static int say_advice(struct ah_evaluation *evaluation, const struct ah_compare *compare, const char *policy)
 {
-    int64_t sequences;
+    struct ah_advice advice = {.tokens_per_s = 0};
     size_t said = strlen(evaluation->reason);
-    int status = ah_session_sequences(&sequences, compare->session, &compare->budget, policy);
-    if (status == AH_OK && sequences > 0)
-        snprintf(evaluation->reason + said, sizeof evaluation->reason - said,
-                 "; a step of at most %lld sequence%s fits", (long long)sequences, sequences == 1 ? "" : "s");
+    int status =
+        compare->sweep.name ? AH_OK : ah_session_advise(&advice, compare->session, &compare->budget, policy, false);
+    if (status == AH_OK && *advice.change)
+        snprintf(evaluation->reason + said, sizeof evaluation->reason - said, "; %s would do", advice.change);
     return status;
 }
 
@@ -202,7 +203,7 @@ static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compar
         if (status == AH_OK && evaluations[i].fits)
             *before = evaluations[i].plan;
         else if (status == AH_OK)
-            status = say_sequences(&evaluations[i], compare, compare->policies[i]);
+            status = say_advice(&evaluations[i], compare, compare->policies[i]);
     }
     return status;
 }
@@ -219,12 +220,13 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     const char *swept = compare->sweep.name ? compare->sweep.name : "";
     const struct ah_session_info *info = ah_session_get(compare->session);
     const struct ah_hardware_info *hardware = info->hardware.name ? &info->hardware : NULL;
-    const char *frozen = compare->inputs->tuning.frozen;
     fprintf(to, "%s", compare->inputs->model_path);
-    if (hardware)
-        fprintf(to, "\non %s: %s\n%d of %d device%s, %s%s%s, rates of %s", hardware->name, hardware->description,
-                info->world_size, hardware->devices, hardware->devices == 1 ? "" : "s", info->dtype,
-                frozen ? " beside " : "", frozen ? frozen : "", optimizer_of(compare));
+    if (hardware) {
+        fprintf(to, "\non %s: %s\n%d of %d device%s, ", hardware->name, hardware->description, info->world_size,
+                hardware->devices, hardware->devices == 1 ? "" : "s");
+        ah__formats_print(to, info->dtype, compare->inputs);
+        fprintf(to, ", rates of %s", optimizer_of(compare));
+    }
     fputc('\n', to);
     if (strcmp(swept, "batch") != 0)
         fprintf(to, "batch %lld, ", (long long)point->batch);

@@ -7,6 +7,7 @@
 
 #include "cli/artefacts.h"
 #include "cli/machine.h"
+#include "cli/model_name.h"
 #include "cli/out.h"
 
 enum { SEQ_DEFAULT = 1024 };
@@ -21,26 +22,6 @@ static const struct ah_tuning no_tuning;
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
-/* "llama-3.1-8b" of "models/llama-3.1-8b.json"; the folder's name of "smollm/config.json" and "smollm/". */
-static void name_of(char *name, size_t size, const char *path)
-{
-    char text[4096];
-    snprintf(text, sizeof text, "%s", path);
-    size_t length = strlen(text);
-    while (length > 1 && text[length - 1] == '/')
-        text[--length] = 0;
-    char *slash = strrchr(text, '/');
-    if (slash && slash > text && strcmp(slash, "/config.json") == 0) {
-        *slash = 0;
-        slash = strrchr(text, '/');
-    }
-    char *last = slash && slash[1] ? slash + 1 : text;
-    char *dot = strrchr(last, '.');
-    if (dot && dot > last && strcmp(dot, ".json") == 0)
-        *dot = 0;
-    snprintf(name, size, "%.60s", last);
-}
-
 static struct ah_session_options options_of(const struct ah_fit *fit, const struct ah_fit_row *row)
 {
     struct ah_session_options options = fit->inputs;
@@ -54,7 +35,7 @@ static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char
 {
     struct ah_session *session;
     *row = (struct ah_fit_row){.path = path, .seq = 1};
-    name_of(row->name, sizeof row->name, path);
+    ah__model_name(row->name, sizeof row->name, path);
     struct ah_session_options options = options_of(fit, row);
     options.tuning = *tuning;
     options.hardware = NULL;
@@ -141,25 +122,6 @@ static const char *reference_name(bool processor)
     return processor ? "gpt2-124m" : "llama-3.2-1b";
 }
 
-/* The file of a model that comes with AutoHete, whatever was asked about: rates depend on the machine alone. */
-static int reference_find(char *path, size_t size, const char *name)
-{
-    char **paths, own[64];
-    int count, status = ah_bundled_models(&paths, &count), at = -1;
-    if (status != AH_OK)
-        return status;
-    for (int i = 0; i < count && at < 0; i++) {
-        name_of(own, sizeof own, paths[i]);
-        at = strcmp(own, name) == 0 ? i : -1;
-    }
-    if (at < 0)
-        status = ah__out_fault("models: found no %s.json here, beside the program or installed", name);
-    else
-        snprintf(path, size, "%s", paths[at]);
-    ah_bundled_models_free(paths, count);
-    return status;
-}
-
 static int device_is_processor(bool *out, const struct ah_fit *fit)
 {
     struct ah_session *session;
@@ -223,17 +185,21 @@ static struct ah_session_options measured_options(const struct ah_fit *fit, cons
 static int measure(struct ah_fit *fit)
 {
     bool processor = false;
-    char path[4096];
+    char *path = NULL;
     struct ah_fit_row row;
     struct ah_session *session = NULL;
     int status = device_is_processor(&processor, fit);
     const char *name = reference_name(processor);
     if (status == AH_OK)
-        status = reference_find(path, sizeof path, name);
+        status = ah__model_named(&path, name);
+    if (status == AH_OK && !path)
+        status = ah__out_fault("models: found no %s.json here, beside the program or installed", name);
     if (status == AH_OK)
         status = row_init(&row, fit, path, &no_tuning);
-    if (status != AH_OK)
+    if (status != AH_OK) {
+        free(path);
         return status;
+    }
     struct ah_session_options options = measured_options(fit, &row, processor);
     fprintf(stderr, "this machine, measured with %s\n", name);
     status = ah__session_start(&session, &options, AH_SESSION_PROFILE, stderr);
@@ -242,6 +208,7 @@ static int measure(struct ah_fit *fit)
     if (status == AH_OK)
         status = file_make(fit, session);
     ah_session_close(session);
+    free(path);
     return status;
 }
 
@@ -277,6 +244,8 @@ static int row_evaluate(struct ah_fit *fit, struct ah_fit_row *row)
     if (status == AH_OK)
         status = ah_plan_evaluate(&row->evaluation, ah_session_partition(session), ah_session_profile(session),
                                   &fit->budget, options.policy, &search);
+    if (status == AH_OK && !row->evaluation.fits)
+        status = ah_session_advise(&row->advice, session, &fit->budget, options.policy, true);
     ah_session_close(session);
     row->known = true;
     return status;
@@ -309,13 +278,25 @@ static const char *reason_of(char *text, size_t size, const struct ah_fit_row *r
     return text;
 }
 
+/* "no   host memory: 16.8 GiB too much; --moments int8 would do (2103 tokens/s)" */
+static void refusal_print(const struct ah_fit_row *row, FILE *to)
+{
+    char text[80];
+    fprintf(to, "no   %s", reason_of(text, sizeof text, row));
+    if (*row->advice.change)
+        fprintf(to, "; %s would do", row->advice.change);
+    if (row->advice.tokens_per_s > 0)
+        fprintf(to, " (%.1f tokens/s)", row->advice.tokens_per_s);
+    fputc('\n', to);
+}
+
 static void row_print(const struct ah_fit_row *row, FILE *to)
 {
-    char text[80], device[32], host[32];
+    char device[32], host[32];
     const struct ah_evaluation *found = &row->evaluation;
     fprintf(to, "%-20s %8.2f B %7lld  ", row->name, (double)row->parameters * 1e-9, (long long)row->seq);
     if (!row->known || !found->fits) {
-        fprintf(to, "no   %s\n", reason_of(text, sizeof text, row));
+        refusal_print(row, to);
         return;
     }
     fprintf(to, "yes %11.1f %7.2f %10s %10s\n", found->tokens_per_s, found->tflops_model,
@@ -329,9 +310,9 @@ void ah__fit_print(const struct ah_fit *fit, FILE *to)
     fprintf(to, "on %s: %s\n", fit->machine, fit->description);
     if (fit->ranks > 1)
         fprintf(to, "%d devices, figures of memory are of one\n", fit->ranks);
-    fprintf(to, "%s, %lld sequences in a step, device memory %s, host memory %s; predicted, not run\n\n",
-            fit->inputs.dtype, (long long)fit->inputs.batch,
-            ah_size_format(device, sizeof device, fit->budget.device_bytes),
+    ah__formats_print(to, fit->inputs.dtype, &fit->inputs);
+    fprintf(to, ", %lld sequences in a step, device memory %s, host memory %s; predicted, not run\n\n",
+            (long long)fit->inputs.batch, ah_size_format(device, sizeof device, fit->budget.device_bytes),
             ah_size_format(host, sizeof host, fit->budget.host_bytes));
     fprintf(to, "%-20s %10s %7s  %-4s %10s %7s %10s %10s\n", "model", "parameters", "seq", "fits", "tokens/s", "TFLOPS",
             "device", "host");
@@ -357,6 +338,9 @@ static void row_json(const struct ah_fit_row *row, FILE *to)
     fprintf(to, ", \"parameters\": %lld, \"seq\": %lld, \"fits\": %s, \"reason\": ", (long long)row->parameters,
             (long long)row->seq, fits ? "true" : "false");
     ah__out_string(to, fits ? "" : reason_of(text, sizeof text, row));
+    fputs(", \"would_do\": ", to);
+    ah__out_string(to, row->advice.change);
+    number(to, "would_do_tokens_per_s", row->advice.tokens_per_s > 0 ? row->advice.tokens_per_s : NAN);
     number(to, "over_bytes", row->known ? (double)found->over_bytes : NAN);
     number(to, "tokens_per_s", fits ? found->tokens_per_s : NAN);
     number(to, "tflops_model", fits ? found->tflops_model : NAN);

@@ -17,6 +17,7 @@ struct ah_fit_row {
     char refused[160];               /* why it cannot be tuned as asked for; "": it can */
     bool known;                      /* evaluated; else the model takes no such sequences, or was refused */
     struct ah_evaluation evaluation; /* where known */
+    struct ah_advice advice;         /* where that does not fit */
 };
 
 struct ah_fit {

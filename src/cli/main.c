@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/model_name.h"
 #include "cli/nearest.h"
 #include "cli/out.h"
 
@@ -111,6 +112,8 @@ static int run(const struct ah_command *command, int argc, char **argv)
     if (ranks.world_size > 1 && !command->together)
         return alone(command);
     int status = surroundings_check();
+    if (status == AH_OK)
+        status = ah__model_names_resolve(command);
     if (status != AH_OK)
         return ah__out_fail(status);
     return command->run(command->args);

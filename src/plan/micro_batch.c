@@ -90,7 +90,7 @@ static int partition_fits(bool *fits, const struct ah_partition *partition,
     if (!searches(options)) {
         int status = ah_plan_parse(&plan, options->plan, partition, &profile, &options->budget, options->policy);
         *fits = status == AH_OK;
-        return status == AH_EBUDGET ? AH_OK : status;
+        return status == AH_EBUDGET || status == AH_EINPUT ? AH_OK : status; /* of so many micro-batches or of none */
     }
     AH_TRY(ah__predictor_init(&predictor, partition, &profile, options->policy));
     predictor.passes = options->passes;
@@ -99,66 +99,13 @@ static int partition_fits(bool *fits, const struct ah_partition *partition,
     return status;
 }
 
-static int size_fits(bool *fits, const struct ah_micro_batch_options *options, int64_t size)
+int ah_step_fits(bool *out, const struct ah_micro_batch_options *options, int64_t size)
 {
     struct ah_micro_batch choice;
     AH_TRY(choice_begin(&choice, options, size));
-    int status = partition_fits(fits, choice.partition, options);
+    int status = partition_fits(out, choice.partition, options);
     choice_fini(&choice);
     return status;
-}
-
-int ah_step_fits(bool *out, const struct ah_micro_batch_options *options, int64_t size)
-{
-    return size_fits(out, options, size);
-}
-
-int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size)
-{
-    bool fits = false;
-    int64_t smaller = size - 1;
-    for (; smaller > 0 && !fits; smaller--)
-        if (options->batch % smaller == 0)
-            AH_TRY(size_fits(&fits, options, smaller));
-    *out = fits ? smaller + 1 : 0;
-    return AH_OK;
-}
-
-/* The more micro-batches a step has, the more activations wait for backward. */
-int ah_sequences_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size)
-{
-    if (size < 1)
-        return ah__fail(AH_EINPUT, "micro_batch: found %lld, expected at least 1", (long long)size);
-    int64_t fit = 0, too_many = options->batch / size;
-    while (too_many - fit > 1) {
-        struct ah_micro_batch_options smaller = *options;
-        int64_t count = fit + (too_many - fit) / 2;
-        bool fits;
-        smaller.batch = count * size;
-        AH_TRY(size_fits(&fits, &smaller, size));
-        fit = fits ? count : fit;
-        too_many = fits ? too_many : count;
-    }
-    *out = fit * size;
-    return AH_OK;
-}
-
-int ah_states_advise(bool *found, struct ah_step_options *out, const struct ah_micro_batch_options *options,
-                     int64_t size)
-{
-    const enum ah_dtype master = options->step.master, narrow = options->compute == AH_BF16 ? AH_BF16 : AH_F32;
-    const struct {
-        enum ah_dtype master, moments;
-    } less[] = {{master, AH_BF16}, {narrow, AH_BF16}, {master, AH_U8}, {narrow, AH_U8}};
-    *found = false;
-    for (size_t i = 0; i < AH_LENGTH(less) && !*found; i++) {
-        struct ah_micro_batch_options other = *options;
-        other.step.master = less[i].master;
-        other.step.moments = less[i].moments;
-        AH_TRY(size_fits(found, &other, size));
-        *out = other.step;
-    }
-    return AH_OK;
 }
 
 /* ---- what is fast ------------------------------------------------------------------------------------------------ */

@@ -8,7 +8,7 @@
 enum { LAYERS_MOST = 1000000, RANKS_MOST = 4096 };
 static const int64_t COUNT_MOST = INT64_C(1) << 53; /* JSON numbers are doubles */
 
-enum field_type { FIELD_INT, FIELD_INT64, FIELD_LANE, FIELD_POLICY, FIELD_HASH };
+enum field_type { FIELD_INT, FIELD_INT64, FIELD_BOOL, FIELD_LANE, FIELD_POLICY, FIELD_HASH };
 
 /* The members of a plan in its file beside the switches. */
 static const struct field {
@@ -31,6 +31,11 @@ static const struct field {
     {"bound_lane", FIELD_LANE, offsetof(struct ah_plan, bound_lane), 0, 0, false},
     {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, true},
     {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false},
+    {"frozen_below", FIELD_INT, offsetof(struct ah_plan, frozen_below), 0, LAYERS_MOST, true},
+    {"embedding_frozen", FIELD_BOOL, offsetof(struct ah_plan, embedding_frozen), 0, 0, true},
+    {"blocks_frozen", FIELD_BOOL, offsetof(struct ah_plan, blocks_frozen), 0, 0, true},
+    {"head_frozen", FIELD_BOOL, offsetof(struct ah_plan, head_frozen), 0, 0, true},
+    {"blocks_adapted", FIELD_BOOL, offsetof(struct ah_plan, blocks_adapted), 0, 0, true},
 };
 
 /* In files of earlier versions; they changed no result and mean nothing now. */
@@ -89,6 +94,8 @@ static int write_field(cJSON *tree, const struct field *field, const struct ah_p
         return ah__json_add_int(tree, field->key, *(const int *)from);
     case FIELD_INT64:
         return ah__json_add_int(tree, field->key, *(const int64_t *)from);
+    case FIELD_BOOL:
+        return ah__json_add_bool(tree, field->key, *(const bool *)from);
     case FIELD_LANE:
         return ah__json_add_string(tree, field->key, ah_lane_name((enum ah_lane) * (const int *)from));
     case FIELD_POLICY:
@@ -181,6 +188,8 @@ static int read_field(struct ah_plan *plan, const struct ah_json *json, const st
         return read_int(to, json, field);
     case FIELD_INT64:
         return ah__json_int(to, json, field->key, field->min, field->max);
+    case FIELD_BOOL:
+        return ah__json_bool(to, json, field->key);
     case FIELD_LANE:
         return read_lane(to, json, field->key);
     case FIELD_POLICY:

@@ -8,7 +8,7 @@
 
 /* What a table line says of one stage: the embedding, a block or the head. */
 struct line {
-    bool block, recompute, selective, on_host, released, unsharded;
+    bool block, recompute, selective, on_host, released, unsharded, frozen;
 };
 
 /* Blocks with offloaded activations are shown as their neighbours are: a line below the table speaks of them. */
@@ -22,8 +22,16 @@ static int shown_as(const struct ah_switches *switches, int partition)
     return ah__passes(switches, block) ? partition : block;
 }
 
-static struct line line_of(const struct ah_switches *switches, int partition)
+static bool is_frozen(const struct ah_plan *plan, int partition)
 {
+    return partition == 0                      ? plan->embedding_frozen
+           : partition > plan->switches.layers ? plan->head_frozen
+                                               : plan->blocks_frozen;
+}
+
+static struct line line_of(const struct ah_plan *plan, int partition)
+{
+    const struct ah_switches *switches = &plan->switches;
     return (struct line){
         .block = ah__is_block(switches, partition),
         .recompute = ah__recomputes(switches, shown_as(switches, partition)),
@@ -31,6 +39,7 @@ static struct line line_of(const struct ah_switches *switches, int partition)
         .on_host = ah__on_host(switches, partition),
         .released = ah__refetches(switches, partition),
         .unsharded = ah__unsharded(switches, partition),
+        .frozen = is_frozen(plan, partition),
     };
 }
 
@@ -47,27 +56,38 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
                              : line.on_host   ? "fetched once"
                              : line.unsharded ? "unsharded"
                                               : "on device";
-    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters,
-                   line.on_host ? "host" : "device", line.on_host ? "to host" : "on device");
+    const char *optimizer = line.frozen ? "frozen" : line.on_host ? "host" : "device";
+    const char *gradient = line.frozen ? "none" : line.on_host ? "to host" : "on device";
+    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters, optimizer, gradient);
 }
 
-static void print_groups(struct ah_buf *buf, const struct ah_switches *switches)
+/* "block 2", "blocks 2-5": `one` and `several`. */
+static const char *range_name(char *text, size_t size, const char *one, const char *several, int first, int last)
 {
+    if (first == last)
+        snprintf(text, size, "%s %d", one, first);
+    else
+        snprintf(text, size, "%s %d-%d", several, first, last);
+    return text;
+}
+
+/* Blocks below are where the embedding's parameters are, and only run forward. */
+static void print_groups(struct ah_buf *buf, const struct ah_plan *plan)
+{
+    char name[40];
+    const struct ah_switches *switches = &plan->switches;
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", "stage", "checkpoint", "parameters", "optimizer",
                    "gradient");
-    print_line(buf, "embedding", line_of(switches, 0));
+    print_line(buf, "embedding", line_of(plan, 0));
+    if (plan->frozen_below > 0)
+        print_line(buf, range_name(name, sizeof name, "frozen", "frozen", 1, plan->frozen_below), line_of(plan, 0));
     for (int first = 1, last; first <= switches->layers; first = last + 1) {
-        char name[40];
-        struct line line = line_of(switches, first);
-        for (last = first; last < switches->layers && line_equal(line, line_of(switches, last + 1));)
+        struct line line = line_of(plan, first);
+        for (last = first; last < switches->layers && line_equal(line, line_of(plan, last + 1));)
             last++;
-        if (first == last)
-            snprintf(name, sizeof name, "block %d", first);
-        else
-            snprintf(name, sizeof name, "blocks %d-%d", first, last);
-        print_line(buf, name, line);
+        print_line(buf, range_name(name, sizeof name, "block", "blocks", first, last), line);
     }
-    print_line(buf, "head", line_of(switches, switches->layers + 1));
+    print_line(buf, "head", line_of(plan, switches->layers + 1));
 }
 
 static void print_memory(struct ah_buf *buf, const char *name, int64_t peak, int64_t budget)
@@ -165,8 +185,9 @@ static void print_resident(struct ah_buf *buf, const struct ah_plan *plan)
 }
 
 /* What the table's words mean. */
-static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
+static void print_legend(struct ah_buf *buf, const struct ah_plan *plan)
 {
+    const struct ah_switches *switches = &plan->switches;
     if (switches->checkpoint > 0)
         ah__buf_printf(buf, "  recompute: saves only its input, recomputes the rest in backward\n");
     if (switches->selective > 0)
@@ -175,6 +196,10 @@ static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
         ah__buf_printf(buf, "  fetched twice: releases its parameters after forward, re-fetches them\n");
     if (switches->unsharded > 0)
         ah__buf_printf(buf, "  unsharded: parameters stay on the device, all-gathered once in a step\n");
+    if (plan->blocks_adapted)
+        ah__buf_printf(buf, "  optimizer and gradient of a block are of its trained part alone\n");
+    if (plan->frozen_below > 0)
+        ah__buf_printf(buf, "  the plan counts the blocks above the frozen ones, from 1\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                         "  host optimizer (host)\n");
 }
@@ -191,13 +216,13 @@ static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const stru
                    plan->policy[0] ? plan->policy : "not chosen");
     if (more)
         ah__buf_printf(buf, "  %-14s  %s\n", "switches", others + 1);
-    print_groups(buf, &plan->switches);
+    print_groups(buf, plan);
     print_memory(buf, "device memory", plan->device_peak_bytes, budget ? budget->device_bytes : 0);
     print_memory(buf, "host memory", plan->host_peak_bytes, budget ? budget->host_bytes : 0);
     print_buffers(buf, &plan->switches);
     print_time(buf, plan);
     print_resident(buf, plan);
-    print_legend(buf, &plan->switches);
+    print_legend(buf, plan);
 }
 
 int ah_plan_print(const struct ah_plan *plan, const struct ah_budget *budget, FILE *to)

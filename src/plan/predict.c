@@ -198,6 +198,22 @@ void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor
                          plan->workspace_bytes);
 }
 
+static bool is_frozen(const struct ah_group *group)
+{
+    return group->count > 0 && group->trained == 0;
+}
+
+/* For who reads the plan: places of gradients and states say nothing where there are none. */
+static void note_frozen(struct ah_plan *plan, const struct ah_partition *partition)
+{
+    const struct ah_group *block = &partition->groups[1];
+    plan->frozen_below = partition->below;
+    plan->embedding_frozen = is_frozen(&partition->groups[0]);
+    plan->blocks_frozen = is_frozen(block);
+    plan->blocks_adapted = block->trained > 0 && block->trained < block->count;
+    plan->head_frozen = is_frozen(&partition->groups[partition->layers + 1]);
+}
+
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     AH_TRY(ah__plan_step_ns(&plan->step_ns, plan, predictor, AH_PREDICT_ITERATIONS));
@@ -205,6 +221,7 @@ int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)
     ah__plan_measure(plan, predictor);
     ah__snprintf(plan->policy, sizeof plan->policy, "%s", predictor->policy->name);
     plan->signature = predictor->partition->signature;
+    note_frozen(plan, predictor->partition);
     return AH_OK;
 }
 

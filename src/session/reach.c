@@ -1,6 +1,7 @@
 /* One stage of a session after another. */
 #include <inttypes.h>
 
+#include "base/format.h"
 #include "plan/search.h"
 #include "session/session.h"
 
@@ -74,7 +75,7 @@ static int make_profile(struct ah_session *session)
                               &options->profile);
 }
 
-static struct ah_micro_batch_options micro_batch_options(const struct ah_session *session)
+struct ah_micro_batch_options ah__session_step(const struct ah_session *session)
 {
     const struct ah_session_options *options = &session->options;
     return (struct ah_micro_batch_options){
@@ -95,94 +96,27 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
     };
 }
 
-int ah_session_sequences(int64_t *out, const struct ah_session *session, const struct ah_budget *budget,
-                         const char *policy)
+/* A refused budget: its message, with what would do. */
+static int advise(const struct ah_session *session)
 {
-    struct ah_micro_batch_options options = micro_batch_options(session);
-    int64_t of_rank = 0, size = session->info.micro_batch > 0 ? session->info.micro_batch : 1;
-    options.budget = *budget;
-    options.policy = policy;
-    options.passes = 0;
-    if (session->dev || session->hardware) /* else nobody says what programs need beside what they name */
-        AH_TRY(ah_sequences_advise(&of_rank, &options, size));
-    *out = session->info.world_size * of_rank;
-    return AH_OK;
-}
-
-static void states_advice(char *text, size_t size, const struct ah_step_options *now,
-                          const struct ah_step_options *would_do)
-{
-    const char *moments = ah__dtype_word(would_do->moments), *less = "";
-    bool master = now->master != would_do->master;
-    if (master)
-        less = would_do->master == would_do->moments ? "masters and " : "masters in bf16 and ";
-    snprintf(text, size, "%smoments in %s", less, moments);
-}
-
-/* Fewer sequences in a step, in micro-batches of `size` or else of one. */
-static int sequences_advice(char *text, size_t bytes, const struct ah_session *session, int64_t size)
-{
-    struct ah_micro_batch_options options = micro_batch_options(session);
-    int64_t sequences;
-    options.passes = 0;
-    AH_TRY(ah_sequences_advise(&sequences, &options, size));
-    bool of_one = sequences == 0 && size > 1;
-    if (of_one)
-        AH_TRY(ah_sequences_advise(&sequences, &options, 1));
-    sequences *= session->info.world_size;
-    if (sequences > 0)
-        snprintf(text, bytes, "a step of at most %" PRId64 " sequence%s%s", sequences, sequences == 1 ? "" : "s",
-                 of_one ? " in micro-batches of 1" : "");
-    return AH_OK;
-}
-
-/* What would do within the budget, in any number of passes: another one, smaller micro-batches, fewer of them in
- * a step, or smaller types of optimizer states. Nothing where nothing would. */
-static int advice_find(char *text, size_t bytes, const struct ah_session *session, int64_t size)
-{
-    struct ah_micro_batch_options options = micro_batch_options(session);
-    struct ah_step_options step;
-    int64_t smaller;
-    bool found;
-    options.passes = 0;
-    if (session->options.passes > 0)
-        AH_TRY(ah_step_fits(&found, &options, size));
-    if (session->options.passes > 0 && found)
-        snprintf(text, bytes, "another number of passes");
-    if (*text)
-        return AH_OK;
-    AH_TRY(ah_micro_batch_advise(&smaller, &options, size));
-    if (smaller)
-        snprintf(text, bytes, "micro-batches of %" PRId64, smaller);
-    if (*text)
-        return AH_OK;
-    AH_TRY(sequences_advice(text, bytes, session, size));
-    if (*text)
-        return AH_OK;
-    AH_TRY(ah_states_advise(&found, &step, &options, size));
-    if (found)
-        states_advice(text, bytes, &options.step, &step);
-    return AH_OK;
-}
-
-/* A refused budget: its message, with what would do. A plan file is of one step and of no other. */
-static int advise(const struct ah_session *session, int64_t size)
-{
-    char refusal[512], would_do[96] = "";
+    char refusal[512], speed[48] = "";
+    struct ah_advice advice;
     snprintf(refusal, sizeof refusal, "%s", ah_error());
-    if (!ah__plan_is_file(session->options.plan))
-        AH_TRY(advice_find(would_do, sizeof would_do, session, size));
-    return *would_do ? ah__fail(AH_EBUDGET, "%s; %s would do within this budget", refusal, would_do)
-                     : ah__fail(AH_EBUDGET, "%s", refusal);
+    AH_TRY(ah_session_advise(&advice, session, &session->info.budget, NULL, true));
+    if (!*advice.change)
+        return ah__fail(AH_EBUDGET, "%s", refusal);
+    if (advice.tokens_per_s > 0)
+        ah__snprintf(speed, sizeof speed, " (%.0f tokens/s)", advice.tokens_per_s);
+    return ah__fail(AH_EBUDGET, "%s; %s would do within this budget%s", refusal, advice.change, speed);
 }
 
 static int choose_micro_batch(struct ah_session *session)
 {
-    const struct ah_micro_batch_options options = micro_batch_options(session);
+    const struct ah_micro_batch_options options = ah__session_step(session);
     struct ah_micro_batch chosen;
     int status = ah_micro_batch_choose(&chosen, &options);
     if (status == AH_EBUDGET)
-        return advise(session, 1);
+        return advise(session);
     AH_TRY(status);
     session->info.micro_batch = chosen.size;
     session->info.micro_batches = (int)(session->info.rank_batch / chosen.size);
@@ -203,7 +137,7 @@ static int make_plan(struct ah_session *session)
                                &session->info.budget, session->options.policy, &search);
     if (status != AH_EBUDGET || !(session->dev || session->hardware) || session->options.fixed_micro_batch)
         return status;
-    return advise(session, session->info.micro_batch);
+    return advise(session);
 }
 
 /* A plan is plain data, and all ranks are of one version. */

@@ -25,4 +25,7 @@ struct ah_session {
 int ah__states_parse(enum ah_dtype *master, enum ah_dtype *moments, enum ah_dtype compute, const char *master_word,
                      const char *moments_word);
 
+/* reach.c: the step that is asked for. */
+struct ah_micro_batch_options ah__session_step(const struct ah_session *session);
+
 #endif

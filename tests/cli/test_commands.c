@@ -245,7 +245,7 @@ static void train_in_micro_batches(void **state)
     run("plan --model %s/model.json --batch 32 --seq 32 --device-memory 2MiB --threads 1", at);
     assert_refused("would do within this budget");
     long long size = 0;
-    assert_int_equal(sscanf(strstr(ran.err, "micro-batches of"), "micro-batches of %lld", &size), 1);
+    assert_int_equal(sscanf(strstr(ran.err, "; --micro-batch"), "; --micro-batch %lld", &size), 1);
     assert_in_range(size, 1, 16);
     run("plan --model %s/model.json --batch 32 --seq 32 --device-memory 2MiB --micro-batch %lld --threads 1", at, size);
     assert_ran(0);

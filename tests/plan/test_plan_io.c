@@ -161,14 +161,15 @@ static void every_key_is_required(void **state)
         int field = ah__switch_find(child->string, strlen(child->string), true);
         int key = ah__switch_find(child->string, strlen(child->string), false); /* said again */
         bool optional = field >= 0 ? ah__switch_table[field].must == AH_MUST_NONE : key >= 0;
-        if (optional || strcmp(child->string, "resident_ns") == 0) {
+        if (optional || strcmp(child->string, "resident_ns") == 0 || strstr(child->string, "frozen") ||
+            strcmp(child->string, "blocks_adapted") == 0) {
             assert_ok(read_edited(path, child->string, NULL));
             continue;
         }
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 14 + AH_SWITCH_COUNT + 4); /* c, p, o and a are there twice */
+    assert_int_equal(keys, 19 + AH_SWITCH_COUNT + 4); /* c, p, o and a are there twice */
     cJSON_Delete(tree);
 }
 
@@ -455,6 +456,38 @@ static void table_of_the_example(void **state)
     free(text);
 }
 
+static void assert_has(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("no '%s' in: %s", words, text);
+}
+
+/* What is frozen has no optimizer and no gradient, and blocks below the plan's have a line. */
+static void table_of_frozen_parameters(void **state)
+{
+    (void)state;
+    struct ah_plan plan = example, read;
+    const char *path = plan_path();
+    plan.embedding_frozen = plan.blocks_adapted = true;
+    plan.frozen_below = 3;
+    assert_ok(ah_plan_save(&plan, path));
+    assert_ok(ah__plan_read(&read, path));
+    char *text = printed(&read, NULL);
+    assert_has(text, "\n  embedding         -           fetched once   frozen     none\n"
+                     "  frozen 1-3        -           fetched once   frozen     none\n"
+                     "  block 1           recompute   on device      device     on device\n");
+    assert_has(text, "\n  head              -           on device      device     on device\n");
+    assert_has(text, "\n  optimizer and gradient of a block are of its trained part alone\n"
+                     "  the plan counts the blocks above the frozen ones, from 1\n");
+    free(text);
+    plan = example;
+    plan.blocks_frozen = plan.head_frozen = true;
+    text = printed(&plan, NULL);
+    assert_has(text, "\n  blocks 5-8        recompute   fetched once   frozen     none\n"
+                     "  head              -           on device      frozen     none\n");
+    free(text);
+}
+
 /* Every block is in exactly one line, whatever the switches, and lines stay narrow for any numbers. */
 static void table_covers_all_blocks(void **state)
 {
@@ -505,5 +538,5 @@ AH_TEST_SUITE("plan/plan_io", cmocka_unit_test(saved_plans_come_back), cmocka_un
               cmocka_unit_test(survives_failing_allocations), cmocka_unit_test(specs_are_parsed),
               cmocka_unit_test(every_switch_has_its_keys), cmocka_unit_test(switches_make_texts),
               cmocka_unit_test(wrong_specs_are_refused), cmocka_unit_test(check_tells_models_apart),
-              cmocka_unit_test(table_of_the_example), cmocka_unit_test(table_covers_all_blocks),
-              cmocka_unit_test(full_disk_is_reported))
+              cmocka_unit_test(table_of_the_example), cmocka_unit_test(table_of_frozen_parameters),
+              cmocka_unit_test(table_covers_all_blocks), cmocka_unit_test(full_disk_is_reported))

@@ -297,6 +297,11 @@ class ah_plan(Structure):
         ("resident_ns", c_int64),
         ("policy", c_char * 24),
         ("signature", c_uint64),
+        ("frozen_below", c_int),
+        ("embedding_frozen", c_bool),
+        ("blocks_frozen", c_bool),
+        ("head_frozen", c_bool),
+        ("blocks_adapted", c_bool),
     ]
 
 
@@ -442,6 +447,13 @@ class ah_session_info(Structure):
         ("device", ah_device),
         ("hardware", ah_hardware_info),
         ("profile_kept_s", c_int64),
+    ]
+
+
+class ah_advice(Structure):
+    _fields_ = [
+        ("change", c_char * 96),
+        ("tokens_per_s", c_double),
     ]
 
 
@@ -708,9 +720,6 @@ FUNCTIONS = {
     "ah_plan_explain": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_void_p]),
     "ah_micro_batch_choose": (c_int, [POINTER(ah_micro_batch), POINTER(ah_micro_batch_options)]),
     "ah_step_fits": (c_int, [POINTER(c_bool), POINTER(ah_micro_batch_options), c_int64]),
-    "ah_micro_batch_advise": (c_int, [POINTER(c_int64), POINTER(ah_micro_batch_options), c_int64]),
-    "ah_sequences_advise": (c_int, [POINTER(c_int64), POINTER(ah_micro_batch_options), c_int64]),
-    "ah_states_advise": (c_int, [POINTER(c_bool), POINTER(ah_step_options), POINTER(ah_micro_batch_options), c_int64]),
     "ah_plan_json": (c_int, [POINTER(c_char_p), POINTER(ah_plan)]),
     "ah_plan_simulate": (c_int, [POINTER(c_void_p), POINTER(ah_plan), c_void_p, c_void_p, c_int]),
     "ah_timeline_free": (None, [c_void_p]),
@@ -734,7 +743,7 @@ FUNCTIONS = {
     "ah_session_open": (c_int, [POINTER(c_void_p), POINTER(ah_session_options)]),
     "ah_session_close": (None, [c_void_p]),
     "ah_session_reach": (c_int, [c_void_p, c_int]),
-    "ah_session_sequences": (c_int, [POINTER(c_int64), c_void_p, POINTER(ah_budget), c_char_p]),
+    "ah_session_advise": (c_int, [POINTER(ah_advice), c_void_p, POINTER(ah_budget), c_char_p, c_bool]),
     "ah_session_get": (POINTER(ah_session_info), [c_void_p]),
     "ah_session_model": (c_void_p, [c_void_p]),
     "ah_session_graph": (c_void_p, [c_void_p]),

@@ -1,0 +1,194 @@
+/* What would make a step fit that was refused: changes of its options, the smallest first, and how fast the first is
+ * that does. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "plan/search.h"
+#include "session/session.h"
+
+enum { LORA_RANK = 16 };
+
+/* One refused step, and what is changed of it. */
+struct refused {
+    const struct ah_session *session;
+    struct ah_micro_batch_options options; /* in any number of passes */
+    int64_t size;                          /* of micro-batches; as chosen, or the smallest */
+};
+
+/* A change that is tried. */
+struct change {
+    struct ah_micro_batch_options options;
+    int64_t size;
+    char text[96];
+};
+
+/* What the model or the device does not have does not fit either. */
+static int fits(bool *out, const struct ah_micro_batch_options *options, int64_t size)
+{
+    int status = ah_step_fits(out, options, size);
+    *out = status == AH_OK && *out;
+    return status == AH_EINPUT ? AH_OK : status;
+}
+
+static void change_begin(struct change *change, const struct refused *refused)
+{
+    *change = (struct change){.options = refused->options, .size = refused->size};
+}
+
+static int try_passes(bool *found, struct change *change, const struct refused *refused)
+{
+    change_begin(change, refused);
+    snprintf(change->text, sizeof change->text, "another number of passes");
+    return refused->session->options.passes > 0 ? fits(found, &change->options, change->size) : AH_OK;
+}
+
+/* The largest that fits. */
+static int try_micro_batch(bool *found, struct change *change, const struct refused *refused)
+{
+    change_begin(change, refused);
+    for (int64_t smaller = refused->size - 1; smaller > 0 && !*found; smaller--) {
+        if (refused->options.batch % smaller)
+            continue;
+        change->size = smaller;
+        AH_TRY(fits(found, &change->options, smaller));
+    }
+    snprintf(change->text, sizeof change->text, "--micro-batch %" PRId64, change->size);
+    return AH_OK;
+}
+
+/* The most sequences in micro-batches of `size` that fit, and fewer than now; the more there are, the more activations
+ * wait for backward. */
+static int try_sequences_of(bool *found, struct change *change, const struct refused *refused, int64_t size)
+{
+    int64_t fit = 0, too_many = refused->options.batch / size;
+    change_begin(change, refused);
+    change->size = size;
+    while (too_many - fit > 1) {
+        int64_t count = fit + (too_many - fit) / 2;
+        bool fitting = false;
+        change->options.batch = count * size;
+        AH_TRY(fits(&fitting, &change->options, size));
+        fit = fitting ? count : fit;
+        too_many = fitting ? too_many : count;
+    }
+    *found = fit > 0;
+    change->options.batch = fit * size;
+    return AH_OK;
+}
+
+/* In micro-batches as they are, else of one; where a step was one micro-batch it stays so. */
+static int try_sequences(bool *found, struct change *change, const struct refused *refused)
+{
+    int64_t now = refused->size;
+    AH_TRY(try_sequences_of(found, change, refused, now));
+    if (!*found && now > 1)
+        AH_TRY(try_sequences_of(found, change, refused, 1));
+    snprintf(change->text, sizeof change->text, "--batch %" PRId64 "%s",
+             change->options.batch * refused->session->info.world_size, change->size == now ? "" : " --micro-batch 1");
+    return AH_OK;
+}
+
+static bool is_narrower(enum ah_dtype dtype, enum ah_dtype than)
+{
+    return dtype != than && (than == AH_F32 || dtype == AH_U8);
+}
+
+/* Moments first, then masters too. */
+static int try_states(bool *found, struct change *change, const struct refused *refused)
+{
+    const struct ah_step_options *now = &refused->options.step;
+    bool masters = refused->options.compute == AH_BF16 && is_narrower(AH_BF16, now->master);
+    const struct {
+        enum ah_dtype master, moments;
+    } less[] = {
+        {now->master, AH_BF16}, {now->master, AH_U8}, {AH_BF16, now->moments}, {AH_BF16, AH_BF16}, {AH_BF16, AH_U8}};
+    for (size_t i = 0; i < AH_LENGTH(less) && !*found; i++) {
+        bool master = less[i].master != now->master, moments = less[i].moments != now->moments;
+        if ((master && !masters) || (moments && !is_narrower(less[i].moments, now->moments)) || !(master || moments))
+            continue;
+        change_begin(change, refused);
+        change->options.step.master = less[i].master;
+        change->options.step.moments = less[i].moments;
+        snprintf(change->text, sizeof change->text, "%s%s%s%s", master ? "--master bf16" : "",
+                 master && moments ? " " : "", moments ? "--moments " : "",
+                 moments ? ah__dtype_word(less[i].moments) : "");
+        AH_TRY(fits(found, &change->options, change->size));
+    }
+    return AH_OK;
+}
+
+/* Adapters where nothing is frozen yet, and codes beside them. */
+static int try_adapters(bool *found, struct change *change, const struct refused *refused)
+{
+    static const char *const codes[] = {NULL, "int8", "nf4"};
+    const struct ah_tuning *now = &refused->options.tuning;
+    size_t had = 0;
+    for (size_t i = 1; now->frozen && i < AH_LENGTH(codes); i++)
+        had = strcmp(codes[i], now->frozen) == 0 ? i : had;
+    for (size_t i = now->lora_rank ? had + 1 : had; i < AH_LENGTH(codes) && !now->freeze && !*found; i++) {
+        change_begin(change, refused);
+        struct ah_tuning *tuning = &change->options.tuning;
+        tuning->lora_rank = now->lora_rank ? now->lora_rank : LORA_RANK;
+        tuning->frozen = codes[i];
+        snprintf(change->text, sizeof change->text, "%s%s%s%s", now->lora_rank ? "" : "--lora-rank 16",
+                 !now->lora_rank && codes[i] ? " " : "", codes[i] ? "--frozen " : "", codes[i] ? codes[i] : "");
+        AH_TRY(fits(found, &change->options, change->size));
+    }
+    return AH_OK;
+}
+
+static int find(bool *found, struct change *change, const struct refused *refused)
+{
+    static int (*const tries[])(bool *found, struct change *change, const struct refused *refused) = {
+        try_passes, try_micro_batch, try_sequences, try_states, try_adapters};
+    for (size_t i = 0; i < AH_LENGTH(tries) && !*found; i++)
+        AH_TRY(tries[i](found, change, refused));
+    return AH_OK;
+}
+
+/* What a session with these options predicts. */
+static int speed(double *tokens_per_s, const struct change *change, const struct refused *refused)
+{
+    struct ah_session *session;
+    struct ah_session_options options = refused->session->options;
+    const int64_t ranks = refused->session->info.world_size;
+    options.model = refused->session->model;
+    options.batch = change->options.batch * ranks;
+    options.micro_batch = change->size;
+    options.budget = refused->options.budget;
+    options.budget.host_bytes *= ranks;
+    options.policy = refused->options.policy;
+    options.passes = 0;
+    options.warm_start = NULL;
+    options.fixed_micro_batch = true;
+    options.master = ah__dtype_word(change->options.step.master);
+    options.moments = ah__dtype_word(change->options.step.moments);
+    options.tuning = change->options.tuning;
+    AH_TRY(ah_session_open(&session, &options));
+    int status = ah_session_reach(session, AH_SESSION_PLAN);
+    if (status == AH_OK)
+        *tokens_per_s = (double)(options.batch * session->info.seq) / ((double)ah_session_plan(session)->step_ns / 1e9);
+    ah_session_close(session);
+    return status == AH_EBUDGET || status == AH_EINPUT ? AH_OK : status;
+}
+
+int ah_session_advise(struct ah_advice *out, const struct ah_session *session, const struct ah_budget *budget,
+                      const char *policy, bool times)
+{
+    struct refused refused = {.session = session,
+                              .options = ah__session_step(session),
+                              .size = session->info.micro_batch > 0 ? session->info.micro_batch : 1};
+    struct change change;
+    bool found = false;
+    *out = (struct ah_advice){.tokens_per_s = 0};
+    refused.options.budget = *budget;
+    refused.options.policy = policy ? policy : refused.options.policy;
+    refused.options.passes = 0;
+    if (!(session->dev || session->hardware) || ah__plan_is_file(session->options.plan))
+        return AH_OK;
+    AH_TRY(find(&found, &change, &refused));
+    if (!found)
+        return AH_OK;
+    snprintf(out->change, sizeof out->change, "%s", change.text);
+    return times && session->hardware ? speed(&out->tokens_per_s, &change, &refused) : AH_OK;
+}

@@ -16,6 +16,9 @@ struct ah_chat;
  * such as bos_token are the model's, which may be null beside a template's file. AH_EINPUT: there is none, or it
  * says what is not known here. */
 AH_API int ah_chat_open(const struct ah_chat **chat, const char *model_path, const char *template_path);
+/* The same of a model with an adapter, as in struct ah_generate_options: what the adapter's folder has comes first. */
+AH_API int ah_chat_open_adapted(const struct ah_chat **chat, const char *model_path, const char *adapter_dir,
+                                const char *template_path);
 /* Null is fine. */
 AH_API void ah_chat_close(const struct ah_chat *chat);
 

@@ -25,10 +25,13 @@ AH_API int ah_export_gguf_noted(char **note, const char *path, const char *model
 AH_API int ah_export_adapter(char **note, const char *path, const char *model, const char *adapter, const char *type);
 
 /* Writes a model with an adapter added to its weights as a new folder `out`, with config.json, model.safetensors and
- * the tokenizer's files. `model` and `adapter` are as for ah_generate_options. dtype: "fp32", "bf16", or null: fp32
- * where a matrix of the model is F32 or F16, else bf16. AH_EINPUT: there is no adapter, or `out` is there already;
- * AH_EIO: then there is no `out`. */
+ * the files of the tokenizer and chat template that the adapter was trained with. `model` and `adapter` are as for
+ * ah_generate_options. dtype: "fp32", "bf16", or null: fp32 where bf16 would round the model's weights, or what was
+ * trained here in fp32; else bf16. AH_EINPUT: there is no adapter, or `out` is there already or cannot be made; AH_EIO:
+ * then there is no `out`. */
 AH_API int ah_merge(const char *out, const char *model, const char *adapter, const char *dtype);
+/* The same. *note: one line about what was written, which the caller frees with free(). */
+AH_API int ah_merge_noted(char **note, const char *out, const char *model, const char *adapter, const char *dtype);
 
 #ifdef __cplusplus
 }

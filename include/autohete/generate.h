@@ -20,6 +20,9 @@ AH_API int ah_tokenizer_open(const struct ah_tokenizer **tokenizer, const char *
 /* *note: one line about what is done with such a tokenizer that may not be its own way, which the caller frees with
  * free(), or null: of a GGUF file that does not say how its text is split. */
 AH_API int ah_tokenizer_note(char **note, const char *model_path);
+/* *note: one line where an adapter's folder has a tokenizer that is not the model's and is used in its place, likewise;
+ * paths as in struct ah_generate_options. */
+AH_API int ah_adapter_note(char **note, const char *model_path, const char *adapter_dir);
 AH_API void ah_tokenizer_close(const struct ah_tokenizer *tokenizer);
 /* How it was told: "tokenizer.json", "vocab.json and merges.txt", "tokenizer.model" or "byte-level". As long as the
  * tokenizer. */

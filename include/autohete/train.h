@@ -160,6 +160,8 @@ struct ah_train_options {
                               * begins with, in place of `tuning` */
     bool convert_states;     /* a resumed training may have another master or other moments: its states become those */
     int passes;              /* of the plan, as in struct ah_search_options; not beside a plan that is given */
+    const char *base_name;   /* * what adapters' files say that their model is called, "owner/name" on a hub; null: the
+                              * name of a hub's cache, else the model's path */
 };
 
 /* Everything unset; null pointers. To be called before any field is set, with the size of the struct as the program was

@@ -86,6 +86,7 @@ static int run(const void *given)
     struct ah_terminal terminal;
     struct ah_talk *opened = NULL;
     render.model = talk.generate.model_dir;
+    render.adapter = talk.generate.adapter_dir;
     render.template_path = talk.generate.chat_template;
     if (render.conversation)
         return ah__render(&render);
@@ -96,7 +97,7 @@ static int run(const void *given)
     ah__terminal_init(&terminal, stdout);
     talk.generate.on_token = on_token;
     talk.generate.context = &terminal;
-    int status = ah__out_tokenizer_note(talk.generate.model_dir);
+    int status = ah__out_tokenizer_note(talk.generate.model_dir, talk.generate.adapter_dir);
     if (status == AH_OK)
         status = ah_talk_open(&opened, &talk);
     if (status == AH_OK)

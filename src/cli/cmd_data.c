@@ -102,7 +102,7 @@ static int run(const void *given)
     signal(SIGTERM, on_signal);
     int status = ah__out_check("out", data.out);
     if (status == AH_OK)
-        status = ah__out_tokenizer_note(data.model_path);
+        status = ah__out_tokenizer_note(data.model_path, NULL);
     if (status == AH_OK)
         status = ah_data_prepare(&result, &data);
     if (status != AH_OK)

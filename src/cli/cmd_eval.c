@@ -105,7 +105,7 @@ static int evaluate(const struct eval_args *args)
     FILE *to = args->json ? stderr : stdout;
     if (!args->options.data_path)
         return ah__out_fault("--data is missing (or --ids with --logits)");
-    int status = ah__out_tokenizer_note(args->options.model_dir);
+    int status = ah__out_tokenizer_note(args->options.model_dir, args->options.adapter_dir);
     if (status == AH_OK)
         status = ah_eval(&result, &args->options);
     if (status != AH_OK)

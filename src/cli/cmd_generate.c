@@ -78,7 +78,7 @@ static int run(const void *given)
     ah__terminal_init(&writer.terminal, stdout);
     generate.on_token = on_token;
     generate.context = &writer;
-    int status = ah__out_tokenizer_note(generate.model_dir);
+    int status = ah__out_tokenizer_note(generate.model_dir, generate.adapter_dir);
     if (status == AH_OK)
         status = ah_generate(&generate);
     if (status != AH_OK)

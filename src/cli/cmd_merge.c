@@ -1,4 +1,7 @@
 /* autohete merge: a model with its adapter added, as a folder of its own. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
@@ -14,14 +17,21 @@ static const struct ah_arg options[] = {
      "folder of a training of adapters, or with --adapter the model's: a folder or a GGUF file", 0, 0, true},
     AH_ARG_ADAPTER(AT(adapter)),
     {"out", AH_ARG_TEXT, AT(out), "DIR", NULL, "folder to make", 0, 0, true},
-    AH_ARG_DTYPE(AT(dtype),
-                 "type of the weights: bf16 or fp32 (default: fp32 where a matrix of the model is F32 or F16)"),
+    AH_ARG_DTYPE(
+        AT(dtype),
+        "type of the weights: bf16 or fp32 (default: fp32 where bf16 would round the model or what was trained)"),
 };
 
 static int run(const void *given)
 {
     const struct merge_args *args = given;
-    int status = ah_merge(args->out, args->model, args->adapter, args->dtype);
+    char *note = NULL;
+    int status = ah__out_tokenizer_note(args->model, args->adapter);
+    if (status == AH_OK)
+        status = ah_merge_noted(&note, args->out, args->model, args->adapter, args->dtype);
+    if (note)
+        puts(note);
+    free(note);
     return status == AH_OK ? 0 : ah__out_fail(status);
 }
 

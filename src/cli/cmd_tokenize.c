@@ -175,7 +175,7 @@ static int run(const void *given)
     size_t length;
     int status = ah_tokenizer_open(&tokenizer, args->model);
     if (status == AH_OK)
-        ah__out_tokenizer_note(args->model);
+        ah__out_tokenizer_note(args->model, NULL);
     else
         return ah__out_fail(status);
     int exit_status = input_read(&text, &length);

@@ -166,11 +166,13 @@ void ah__out_note(char *note)
     free(note);
 }
 
-int ah__out_tokenizer_note(const char *model)
+int ah__out_tokenizer_note(const char *model, const char *adapter)
 {
     char *note = NULL;
     int status = ah_tokenizer_note(&note, model);
     ah__out_note(note);
+    if (status == AH_OK && ah_adapter_note(&note, model, adapter) == AH_OK) /* what is wrong, the command tells */
+        ah__out_note(note);
     return status;
 }
 

@@ -36,7 +36,7 @@ int ah__render(const struct ah_render_args *args)
         .add_generation_prompt = args->generation,
         .date = args->date,
     };
-    int status = ah_chat_open(&chat, args->model, args->template_path);
+    int status = ah_chat_open_adapted(&chat, args->model, args->adapter, args->template_path);
     if (status == AH_OK)
         status = print(chat, &options, args->train_on);
     ah_chat_close(chat);

@@ -6,6 +6,7 @@
 
 struct ah_render_args {
     const char *model, *template_path; /* one of them may be null */
+    const char *adapter;               /* folder; null: none, or the model is one */
     const char *conversation;          /* the file; "-": standard input */
     const char *train_on;              /* null: the text alone */
     const char *date;

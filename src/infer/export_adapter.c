@@ -12,14 +12,12 @@
 #include "infer/export_type.h"
 #include "io/adapter_config.h"
 #include "model/gguf.h"
-#include "train/weight_tensors.h"
 
 enum { NAME_SIZE = 256 };
 
 struct adapter_export {
     const struct ah_inference *from;
     struct ah_graph *graph; /* with adapters */
-    struct ah_weight_tensors tensors;
     struct ah_gguf_writer *writer;
     const struct ah_gguf_type *type;
     float *a, *b, *moved; /* of the largest factor */
@@ -47,14 +45,6 @@ static const struct ah_value *factor_find(const struct adapter_export *to, const
         if (to->graph->values[i].name && strcmp(to->graph->values[i].name, name) == 0)
             return &to->graph->values[i];
     return NULL;
-}
-
-static int factor_read(float *values, const struct adapter_export *to, const struct ah_value *value)
-{
-    const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&to->tensors, value->name);
-    if (!tensor)
-        return ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", to->tensors.path, value->name);
-    return ah__weight_tensor_read(values, &to->tensors, tensor, value->meta.shape);
 }
 
 /* How many of the ranks are not zeros in both: modules of a lower rank are filled up with those. */
@@ -90,8 +80,8 @@ static int pair_read(struct pair *out, struct adapter_export *to, const struct a
     *out = (struct pair){.name = ""};
     if (!b)
         return AH_OK;
-    AH_TRY(factor_read(to->a, to, a));
-    AH_TRY(factor_read(to->b, to, b));
+    AH_TRY(ah__adapter_tensors_read(to->a, &to->from->adapted, a->name, a->meta.shape));
+    AH_TRY(ah__adapter_tensors_read(to->b, &to->from->adapted, b->name, b->meta.shape));
     int64_t rank = rank_of(to->a, to->b, &a->meta.shape, &b->meta.shape);
     out->a = ah_shape2(rank, a->meta.shape.dim[1]);
     out->b = ah_shape2(b->meta.shape.dim[0], rank);
@@ -207,13 +197,22 @@ static int file_write(struct adapter_export *to, const char *path)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static int tensors_open(struct adapter_export *to, char **path)
+/* Such files have factors alone. */
+static int record(struct adapter_export *to)
 {
     const struct ah_record_options options = {
         .batch = 1, .seq = 1, .compute = AH_F32, .tuning = ah__tuning_view(&to->from->tuning)};
-    AH_TRY(ah__sprintf(path, "%s/" AH_ADAPTER_FILE, to->from->adapter));
-    AH_TRY(ah__weight_tensors_open(&to->tensors, *path));
-    return ah_model_record(&to->graph, to->from->model, &options);
+    AH_TRY(ah_model_record(&to->graph, to->from->model, &options));
+    for (size_t i = 0; i < to->graph->value_count; i++) {
+        const struct ah_value *value = &to->graph->values[i];
+        if (value->name && !value->adapter && ah__adapter_tensors_whole(&to->from->adapted, value->name))
+            return ah__fail(
+                AH_EINPUT,
+                "%s: found tensor '%.120s' beside adapters, which GGUF has no place for; autohete merge and "
+                "then export make a whole model",
+                to->from->adapted.tensors.path, value->name);
+    }
+    return AH_OK;
 }
 
 static int note_make(char **note, const struct adapter_export *to, const char *path)
@@ -227,9 +226,8 @@ static int note_make(char **note, const struct adapter_export *to, const char *p
 int ah__export_adapter(char **note, const char *path, const struct ah_inference *from, const char *type)
 {
     struct adapter_export to = {.from = from};
-    char *file = NULL;
     AH_TRY(ah__export_type(&to.type, type ? type : "f32"));
-    int status = tensors_open(&to, &file);
+    int status = record(&to);
     if (status == AH_OK)
         status = file_write(&to, path);
     if (status == AH_OK && note)
@@ -238,9 +236,7 @@ int ah__export_adapter(char **note, const char *path, const struct ah_inference 
     ah__free(to.a);
     ah__free(to.b);
     ah__free(to.moved);
-    ah__weight_tensors_close(&to.tensors);
     ah_graph_free(to.graph);
-    ah__free(file);
     return status;
 }
 

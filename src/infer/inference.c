@@ -1,14 +1,16 @@
 #include "infer/inference.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/file.h"
 #include "bind/bind.h"
-#include "io/adapter_config.h"
+#include "io/adapter_files.h"
 #include "io/folder.h"
 #include "io/gguf.h"
 #include "io/model_chat.h"
 #include "io/model_path.h"
-#include "io/model_tokenizer.h"
 #include "sched/sched.h"
 #include "train/weights.h"
 
@@ -23,13 +25,6 @@ static int find_weights(struct ah_inference *inference, const char *path)
     return AH_OK;
 }
 
-/* Of a training's folder the newest checkpoint; else the folder itself. */
-static int find_adapter(char **out, const char *path)
-{
-    int status = ah__folder_find(out, path);
-    return status == AH_EINPUT ? ah__strdup(out, path) : status;
-}
-
 /* A file of the adapter's folder. */
 static bool adapter_has(const struct ah_inference *inference, const char *name)
 {
@@ -42,34 +37,27 @@ static bool adapter_has(const struct ah_inference *inference, const char *name)
 }
 
 /* The model that an adapter says it is of. PEFT may have a name on a hub there. */
-static int find_base(struct ah_inference *inference, const char *named)
+static int find_base(struct ah_inference *inference)
 {
-    const char *folder = inference->adapter;
-    if (named && ah__path_exists(named)) {
-        AH_TRY(ah__strdup(&inference->base, named));
-        return find_weights(inference, named);
-    }
+    const char *folder = inference->adapter, *named = inference->adapted.config.base;
+    AH_TRY(ah__adapter_base(&inference->base, folder));
+    if (inference->base)
+        return find_weights(inference, inference->base);
     return ah__fail(AH_EINPUT,
                     "%s/" AH_ADAPTER_CONFIG
                     ": key 'base_model_name_or_path': found '%.80s', which is not here, expected a folder; "
-                    "--model FOLDER --adapter %s says where it is",
-                    folder, named ? named : "", folder);
+                    "--model FOLDER --adapter %s says where %s is",
+                    folder, named ? named : "", folder,
+                    named && strstr(named, "bnb-4bit") ? "the model before it was quantized" : "it");
 }
 
 static int read_adapter(struct ah_inference *inference, bool names_base)
 {
     static const char *const files[] = {AH_ADAPTER_FILE, AH_ADAPTER_CONFIG, NULL};
-    struct ah_adapter_config config;
     if (adapter_has(inference, "checksums.json")) /* of a training here */
         AH_TRY(ah__folder_verify(inference->adapter, files));
-    inference->own_template = adapter_has(inference, "chat_template.jinja");
-    AH_TRY(ah__adapter_config_load(&config, inference->adapter));
-    inference->tuning =
-        (struct ah_tuning_settings){.lora_rank = config.rank, .lora_alpha = config.alpha, .lora_rslora = config.rslora};
-    snprintf(inference->tuning.lora_targets, sizeof inference->tuning.lora_targets, "%s", config.targets);
-    int status = names_base ? find_base(inference, config.base) : AH_OK;
-    ah__adapter_config_free(&config);
-    return status;
+    AH_TRY(ah__adapter_tensors_open(&inference->adapted, inference->adapter));
+    return names_base ? find_base(inference) : AH_OK;
 }
 
 static int find_model(struct ah_inference *inference, const char *path)
@@ -88,15 +76,22 @@ static int find_model(struct ah_inference *inference, const char *path)
     return AH_OK;
 }
 
+/* The adapter may have more rows than the checkpoint, which knows the shapes of its own tensors alone. */
+static int find_model_adapted(struct ah_inference *inference, const char *path)
+{
+    AH_TRY(find_model(inference, path));
+    return inference->checkpoint.folder ? find_weights(inference, inference->checkpoint.folder) : AH_OK;
+}
+
 static int find(struct ah_inference *inference, const char *path, const char *adapter)
 {
     char *folder;
     if (adapter) {
-        AH_TRY(find_model(inference, path));
-        AH_TRY(find_adapter(&inference->adapter, adapter));
+        AH_TRY(find_model_adapted(inference, path));
+        AH_TRY(ah__adapter_find(&inference->adapter, adapter));
         return read_adapter(inference, false);
     }
-    AH_TRY(find_adapter(&folder, path));
+    AH_TRY(ah__adapter_find(&folder, path));
     if (ah__adapter_config_exists(folder)) {
         inference->adapter = folder;
         return read_adapter(inference, true);
@@ -110,9 +105,17 @@ const char *ah__inference_folder(const struct ah_inference *inference, const cha
     return inference->checkpoint.folder ? inference->checkpoint.folder : inference->base ? inference->base : path;
 }
 
-const char *ah__inference_template(const struct ah_inference *inference, const char *path)
+/* The model as its adapter makes it. */
+static int fit_adapter(struct ah_inference *inference)
 {
-    return inference->own_template ? inference->adapter : ah__inference_folder(inference, path);
+    const struct ah_adapter_config *config = &inference->adapted.config;
+    if (!inference->adapter)
+        return AH_OK;
+    AH_TRY(ah__adapter_tensors_fit(&inference->adapted, &inference->model));
+    inference->tuning = (struct ah_tuning_settings){
+        .lora_rank = config->rank, .lora_alpha = config->alpha, .lora_rslora = config->rslora};
+    snprintf(inference->tuning.lora_targets, sizeof inference->tuning.lora_targets, "%s", config->targets);
+    return AH_OK;
 }
 
 int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter)
@@ -121,9 +124,11 @@ int ah__inference_open(struct ah_inference *inference, const char *path, const c
     AH_TRY(find(inference, path, adapter));
     const char *folder = ah__inference_folder(inference, path);
     AH_TRY(ah_model_load(&inference->model, folder));
+    AH_TRY(fit_adapter(inference));
+    int64_t rows = ah_model_get(inference->model)->vocab_size;
     if (!inference->ids_alone)
-        AH_TRY(ah__text_tokenizer_open(&inference->tokenizer, folder, ah_model_get(inference->model)->vocab_size,
-                                       inference->checkpoint.bytes));
+        AH_TRY(ah__adapter_tokenizer_open(&inference->tokenizer, folder, inference->adapter, rows,
+                                          inference->checkpoint.bytes));
     inference->longest_seq =
         inference->checkpoint.folder ? inference->checkpoint.settings.seq : ah_model_get(inference->model)->max_seq;
     return AH_OK;
@@ -158,12 +163,10 @@ static int start(struct ah_inference *inference, const char *device, int threads
     char note[AH_WEIGHTS_NOTE_SIZE];
     AH_TRY(ah_dev_open(&inference->dev, device ? device : "auto", &options));
     AH_TRY(make_run(inference));
-    if (inference->checkpoint.folder)
-        AH_TRY(ah__checkpoint_load(&inference->checkpoint, inference->partition, inference->run, false));
-    else
-        AH_TRY(ah__weights_load(note, inference->weights, inference->partition, inference->run));
-    return inference->adapter ? ah__weights_load_adapter(inference->adapter, inference->partition, inference->run)
-                              : AH_OK;
+    if (!inference->weights)
+        return ah__checkpoint_load(&inference->checkpoint, inference->partition, inference->run, false);
+    return ah__weights_load(note, inference->weights, inference->adapter ? &inference->adapted : NULL,
+                            inference->partition, inference->run);
 }
 
 int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
@@ -214,8 +217,8 @@ bool ah__inference_ends(const struct ah_inference *inference, int32_t token)
 int ah__inference_chat(const struct ah_chat **out, const struct ah_inference *inference,
                        const struct ah_generate_options *options)
 {
-    const char *folder = ah__inference_template(inference, options->model_dir);
-    AH_TRY(ah__model_chat_open(out, folder, options->chat_template));
+    const char *folder = ah__inference_folder(inference, options->model_dir);
+    AH_TRY(ah__model_chat_open(out, folder, inference->adapter, options->chat_template));
     if (*out)
         return AH_OK;
     return ah__fail(AH_EINPUT,
@@ -263,6 +266,7 @@ void ah__inference_close(struct ah_inference *inference)
     ah_model_free(inference->model);
     ah__tokenizer_close(inference->tokenizer);
     ah__free(inference->weights);
+    ah__adapter_tensors_close(&inference->adapted);
     ah__free(inference->adapter);
     ah__free(inference->base);
     ah__checkpoint_close(&inference->checkpoint);

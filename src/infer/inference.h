@@ -5,14 +5,15 @@
 #define AH_INFER_INFERENCE_H
 
 #include "chat/chat.h"
+#include "train/adapter_tensors.h"
 #include "train/checkpoint.h"
 
 struct ah_inference {
-    struct ah_checkpoint checkpoint;  /* its folder is null where the weights are no checkpoint's */
-    char *weights;                    /* then, and where adapters are of a checkpoint: their file */
-    char *adapter, *base;             /* folders of an adapter, and of the model that names; null: none, or given */
-    bool own_template;                /* the adapter has a chat template */
-    struct ah_tuning_settings tuning; /* that the adapter is of */
+    struct ah_checkpoint checkpoint;   /* its folder is null where the weights are no checkpoint's */
+    char *weights;                     /* then, and where an adapter is beside them: their file; else null */
+    char *adapter, *base;              /* folders of an adapter, and of the model that names; null: none, or given */
+    struct ah_adapter_tensors adapted; /* its file, fitted to the model; zero: none */
+    struct ah_tuning_settings tuning;  /* that the adapter is of */
     struct ah_model *model;
     bool ids_alone;                       /* set before opening: no text is taken or given, */
     const struct ah_tokenizer *tokenizer; /* and this is null, so that one that is not read is no fault */
@@ -32,8 +33,6 @@ struct ah_inference {
 int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter);
 /* The folder with config.json. */
 const char *ah__inference_folder(const struct ah_inference *inference, const char *path);
-/* The folder whose chat template counts: an adapter's, if it has one. */
-const char *ah__inference_template(const struct ah_inference *inference, const char *path);
 /* Opens the device (null: "auto") and loads the parameters, for ids [batch, seq]; with room for their logits or not. */
 int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
                         int threads);
@@ -48,7 +47,7 @@ int64_t ah__inference_room(const struct ah_inference *inference, int64_t count, 
 void ah__inference_stop(struct ah_inference *inference);
 /* Whether the token ends what a model writes. */
 bool ah__inference_ends(const struct ah_inference *inference, int32_t token);
-/* The chat template that the options name, else the model's. AH_EINPUT: there is none. */
+/* The chat template that the options name, else the adapter's, else the model's. AH_EINPUT: there is none. */
 int ah__inference_chat(const struct ah_chat **out, const struct ah_inference *inference,
                        const struct ah_generate_options *options);
 /* The ids of messages with a generation prompt, as the template writes them; freed with ah__free. */

@@ -1,5 +1,4 @@
 /* ah_merge(): a model with its adapters added to its weights, as a folder that needs neither. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,8 +6,8 @@
 #include "base/file.h"
 #include "graph/graph.h"
 #include "infer/inference.h"
-#include "io/adapter_config.h"
-#include "io/model_files.h"
+#include "io/adapter_files.h"
+#include "io/new_folder.h"
 #include "io/safetensors.h"
 #include "io/shards.h"
 #include "op/bf16.h"
@@ -20,15 +19,16 @@ struct merge {
     struct ah_inference from;
     struct ah_graph *graph; /* with adapters */
     struct ah_model_files files;
-    struct ah_weight_tensors base, adapter;
+    struct ah_weight_tensors base;
     enum ah_dtype dtype;
     float *weight, *a, *b; /* of the largest */
     uint16_t *narrow;
+    int64_t bytes, count; /* of what was written; parameters in it */
 };
 
 static int tensors_open(struct merge *merge, const char *path, const char *given)
 {
-    char *weights = NULL, *adapter = NULL;
+    char *weights = NULL;
     AH_TRY(ah__inference_open(&merge->from, path, given));
     if (!merge->from.adapter)
         return ah__fail(AH_EINPUT, "%s: found no adapter, expected one: it has " AH_ADAPTER_CONFIG, path);
@@ -37,12 +37,7 @@ static int tensors_open(struct merge *merge, const char *path, const char *given
     if (status == AH_OK && !weights)
         status = ah__fail(AH_EINPUT, "%s: found no weights, expected " AH_SHARDS_FILE " in it", merge->folder);
     if (status == AH_OK)
-        status = ah__sprintf(&adapter, "%s/" AH_ADAPTER_FILE, merge->from.adapter);
-    if (status == AH_OK)
         status = ah__weight_tensors_open(&merge->base, weights);
-    if (status == AH_OK)
-        status = ah__weight_tensors_open(&merge->adapter, adapter);
-    ah__free(adapter);
     ah__free(weights);
     return status;
 }
@@ -67,15 +62,34 @@ static int room_new(struct merge *merge)
     return ah__new(&merge->b, (size_t)adapter, sizeof *merge->b);
 }
 
-/* What bf16 would round is not rounded without being asked to. */
-static enum ah_dtype default_dtype(const struct ah_weight_tensors *base)
+/* Whether a training here computed in fp32 with what is merged. */
+static int trained_exactly(bool *out, const struct merge *merge)
 {
-    for (size_t i = 0; i < base->count; i++) {
-        const char *type = base->tensors[i].type_name;
-        if (base->tensors[i].rank >= 2 && (strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0))
-            return AH_F32;
+    struct ah_json json;
+    char *path;
+    *out = false;
+    AH_TRY(ah__sprintf(&path, "%s/state.json", merge->from.adapter));
+    int status = ah__path_exists(path) ? ah__json_load(&json, path) : AH_OK;
+    if (status == AH_OK && ah__path_exists(path)) {
+        const char *dtype = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json.node, "dtype"));
+        *out = dtype && strcmp(dtype, "fp32") == 0;
+        ah__json_free(&json);
     }
-    return AH_BF16;
+    ah__free(path);
+    return status;
+}
+
+/* What bf16 would round is not rounded without being asked to. */
+static int dtype_choose(struct merge *merge, const char *asked)
+{
+    bool exact;
+    if (asked)
+        return ah_dtype_parse(&merge->dtype, asked);
+    AH_TRY(trained_exactly(&exact, merge));
+    for (size_t i = 0; i < merge->base.count; i++)
+        exact = exact || (merge->base.tensors[i].rank >= 2 && strcmp(merge->base.tensors[i].type_name, "BF16") != 0);
+    merge->dtype = exact ? AH_F32 : AH_BF16;
+    return AH_OK;
 }
 
 static const struct ah_value *find(const struct ah_graph *graph, const char *name)
@@ -86,57 +100,39 @@ static const struct ah_value *find(const struct ah_graph *graph, const char *nam
     return NULL;
 }
 
-/* Nothing of an adapter is left out. */
-static int check_surplus(const struct merge *merge)
-{
-    for (size_t i = 0; i < merge->adapter.count; i++) {
-        const struct ah_value *value = find(merge->graph, merge->adapter.tensors[i].name);
-        if (!value || !value->adapter)
-            return ah__fail(AH_EINPUT, "%s: found tensor '%.80s', expected those of adapters alone",
-                            merge->adapter.path, merge->adapter.tensors[i].name);
-    }
-    return AH_OK;
-}
-
-static int files_load(struct merge *merge)
-{
-    char *path;
-    AH_TRY(ah__model_files_load(&merge->files, merge->folder));
-    if (!merge->from.own_template)
-        return AH_OK;
-    AH_TRY(ah__sprintf(&path, "%s/chat_template.jinja", merge->from.adapter));
-    int status = ah__model_files_set(&merge->files, "chat_template.jinja", path);
-    ah__free(path);
-    return status;
-}
-
 static int merge_open(struct merge *merge, const char *path, const char *adapter, const char *dtype)
 {
     AH_TRY(tensors_open(merge, path, adapter));
     const struct ah_record_options options = {
         .batch = 1, .seq = 1, .compute = AH_F32, .tuning = ah__tuning_view(&merge->from.tuning)};
-    merge->dtype = default_dtype(&merge->base);
-    if (dtype)
-        AH_TRY(ah_dtype_parse(&merge->dtype, dtype));
-    AH_TRY(files_load(merge));
+    AH_TRY(dtype_choose(merge, dtype));
+    AH_TRY(ah__model_files_load(&merge->files, merge->folder));
+    AH_TRY(ah__adapter_files_over(&merge->files, merge->from.adapter));
     AH_TRY(ah_model_record(&merge->graph, merge->from.model, &options));
-    AH_TRY(check_surplus(merge));
     return room_new(merge);
 }
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-static int read(float *to, const struct ah_weight_tensors *from, const char *name, struct ah_shape shape)
+/* As the adapter has it whole, else as the model has it: under its name, as a body that was saved alone has it, or, of
+ * a tied embedding and head, under the name of the other. */
+static int read(struct merge *merge, const char *name, struct ah_shape shape)
 {
-    const struct ah_weight_tensor *tensor = ah__weight_tensors_find(from, name);
+    static const char embedding[] = "model.embed_tokens.weight", head[] = "lm_head.weight";
+    const struct ah_weight_tensor *whole = ah__adapter_tensors_whole(&merge->from.adapted, name);
+    const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&merge->base, name);
     const char *dot = strchr(name, '.');
-    if (!tensor && dot) /* a body that was saved alone */
-        tensor = ah__weight_tensors_find(from, dot + 1);
-    if (!tensor && strcmp(name, "model.embed_tokens.weight") == 0) /* a tied head that was saved instead */
-        tensor = ah__weight_tensors_find(from, "lm_head.weight");
+    if (whole)
+        return ah__weight_tensor_read(merge->weight, &merge->from.adapted.tensors, whole, shape);
+    if (!tensor && dot)
+        tensor = ah__weight_tensors_find(&merge->base, dot + 1);
+    if (!tensor && strcmp(name, embedding) == 0)
+        tensor = ah__weight_tensors_find(&merge->base, head);
+    if (!tensor && strcmp(name, head) == 0)
+        tensor = ah__weight_tensors_find(&merge->base, embedding);
     if (!tensor)
-        return ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", from->path, name);
-    return ah__weight_tensor_read(to, from, tensor, shape);
+        return ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", merge->base.path, name);
+    return ah__weight_tensor_read(merge->weight, &merge->base, tensor, shape);
 }
 
 /* weight += scale B A: [O, I], or its transpose. */
@@ -158,15 +154,15 @@ static int merged(struct merge *merge, const struct ah_value *value)
     const struct ah_shape *shape = &value->meta.shape;
     size_t length = strlen(value->name), suffix = strlen(".weight");
     size_t module = length > suffix && strcmp(value->name + length - suffix, ".weight") == 0 ? length - suffix : length;
-    AH_TRY(read(merge->weight, &merge->base, value->name, *shape));
+    AH_TRY(read(merge, value->name, *shape));
     for (int i = 0; i < 2; i++) {
         snprintf(name[i], sizeof name[i], "%.*s.lora_%c.weight", (int)module, value->name, "AB"[i]);
         factor[i] = find(merge->graph, name[i]);
         if (!factor[i])
             return AH_OK;
     }
-    AH_TRY(read(merge->a, &merge->adapter, name[0], factor[0]->meta.shape));
-    AH_TRY(read(merge->b, &merge->adapter, name[1], factor[1]->meta.shape));
+    AH_TRY(ah__adapter_tensors_read(merge->a, &merge->from.adapted, name[0], factor[0]->meta.shape));
+    AH_TRY(ah__adapter_tensors_read(merge->b, &merge->from.adapted, name[1], factor[1]->meta.shape));
     int64_t rank = factor[0]->meta.shape.dim[0], ins = factor[0]->meta.shape.dim[1];
     int64_t outs = factor[1]->meta.shape.dim[0];
     /* A square weight does not tell by its shape which way round it is; the product that reads it does. */
@@ -180,6 +176,7 @@ static int append(struct merge *merge, struct ah_safetensors_writer *writer, con
 {
     int64_t count = ah__shape_count(&value->meta.shape);
     AH_TRY(merged(merge, value));
+    merge->count += count;
     if (merge->dtype == AH_F32)
         return ah__safetensors_writer_append(writer, merge->weight, (size_t)count * sizeof *merge->weight);
     ah__bf16_narrow(merge->narrow, merge->weight, count);
@@ -191,7 +188,7 @@ static int weights_fill(struct merge *merge, struct ah_safetensors_writer *write
     for (size_t i = 0; i < merge->graph->value_count; i++)
         if (is_own(&merge->graph->values[i]))
             AH_TRY(append(merge, writer, &merge->graph->values[i]));
-    return ah__safetensors_writer_close(writer, NULL, NULL);
+    return ah__safetensors_writer_close(writer, &merge->bytes, NULL);
 }
 
 static int weights_write(struct merge *merge, const char *path)
@@ -233,31 +230,11 @@ static int folder_fill(struct merge *merge, const char *folder)
     return status;
 }
 
-static int check_new(const char *path)
+/* Names that folder_fill gives. */
+static bool is_ours(const char *name)
 {
-    return ah__path_exists(path) ? ah__fail(AH_EINPUT, "%s: found something there, expected a new folder's name", path)
-                                 : AH_OK;
-}
-
-/* Complete or absent. */
-static int folder_write(struct merge *merge, const char *out)
-{
-    char *making;
-    AH_TRY(ah__sprintf(&making, "%s.tmp", out));
-    int status = check_new(making);
-    if (status != AH_OK) {
-        ah__free(making);
-        return status;
-    }
-    status = ah__folder_make(making);
-    if (status == AH_OK)
-        status = folder_fill(merge, making);
-    if (status == AH_OK && rename(making, out) != 0)
-        status = ah__fail(AH_EIO, "%s: cannot rename to %s: %s", making, out, strerror(errno));
-    if (status != AH_OK)
-        (void)ah__folder_remove(making);
-    ah__free(making);
-    return status;
+    return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, "config.json") == 0 ||
+           strcmp(name, AH_MORE_TEMPLATES) == 0 || ah__model_files_are(name);
 }
 
 static void merge_close(struct merge *merge)
@@ -267,31 +244,50 @@ static void merge_close(struct merge *merge)
     ah__free(merge->a);
     ah__free(merge->b);
     ah__weight_tensors_close(&merge->base);
-    ah__weight_tensors_close(&merge->adapter);
     ah__model_files_free(&merge->files);
     ah_graph_free(merge->graph);
     ah__inference_close(&merge->from);
 }
 
-static int merge_to(const char *out, const char *model, const char *adapter, const char *dtype)
+static int note_make(char **note, const struct merge *merge, const char *out, bool asked)
+{
+    char size[32];
+    bool exact = merge->dtype == AH_F32;
+    return ah__sprintf(
+        note,
+        "%s: wrote %s, %lld parameters in %s, %s%s, and %zu files of its tokenizer and templates; --model "
+        "%s reads it, export --model %s --gguf FILE makes a GGUF file of it",
+        out, AH_SHARDS_FILE, (long long)merge->count, exact ? "fp32" : "bf16",
+        ah_size_format(size, sizeof size, merge->bytes),
+        exact || asked ? "" : " (rounded to the model's own type; --dtype fp32 rounds nothing)", merge->files.count,
+        out, out);
+}
+
+/* The folder is taken before the work begins. */
+int ah_merge_noted(char **note, const char *out, const char *model, const char *adapter, const char *dtype)
 {
     struct merge merge = {.graph = NULL};
-    int status = check_new(out);
+    struct ah_new_folder *folder = NULL;
+    char *line = NULL;
+    int status = ah__new_folder_begin(&folder, out, is_ours);
     if (status == AH_OK)
         status = merge_open(&merge, model, adapter, dtype);
     if (status == AH_OK)
-        status = folder_write(&merge, out);
+        status = folder_fill(&merge, ah__new_folder_path(folder));
+    if (status == AH_OK && note)
+        status = note_make(&line, &merge, out, dtype != NULL);
+    if (status == AH_OK)
+        status = ah__new_folder_commit(folder);
+    if (status == AH_OK && note)
+        *note = line;
+    else
+        ah__free(line);
+    ah__new_folder_free(folder);
     merge_close(&merge);
     return status;
 }
 
 int ah_merge(const char *out, const char *model, const char *adapter, const char *dtype)
 {
-    char *bare; /* without slashes at its end */
-    AH_TRY(ah__strdup(&bare, out));
-    for (size_t length = strlen(bare); length > 1 && bare[length - 1] == '/'; length--)
-        bare[length - 1] = 0;
-    int status = merge_to(bare, model, adapter, dtype);
-    ah__free(bare);
-    return status;
+    return ah_merge_noted(NULL, out, model, adapter, dtype);
 }

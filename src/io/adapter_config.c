@@ -2,22 +2,29 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
+#include "tokenizer/regex.h"
 
-enum { RANK_MOST = 1 << 20 };
+/* What PEFT takes where a file says nothing. */
+enum { RANK_MOST = 1 << 20, RANK_USUAL = 8, ALPHA_USUAL = 8 };
+
+static int path_exists(bool *out, const char *folder, const char *name)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
+    *out = ah__path_exists(path);
+    ah__free(path);
+    return AH_OK;
+}
 
 bool ah__adapter_config_exists(const char *folder)
 {
-    char *path;
-    if (ah__sprintf(&path, "%s/" AH_ADAPTER_CONFIG, folder) != AH_OK)
-        return false;
-    bool exists = access(path, F_OK) == 0;
-    ah__free(path);
-    return exists;
+    bool exists;
+    return path_exists(&exists, folder, AH_ADAPTER_CONFIG) == AH_OK && exists;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -33,11 +40,7 @@ static bool is_nothing(const cJSON *value)
 static int check_others(const struct ah_json *json)
 {
     static const char *const keys[] = {"bias",
-                                       "modules_to_save",
                                        "use_dora",
-                                       "rank_pattern",
-                                       "alpha_pattern",
-                                       "layers_to_transform",
                                        "layer_replication",
                                        "target_parameters",
                                        "trainable_token_indices",
@@ -55,10 +58,47 @@ static int check_others(const struct ah_json *json)
         if (is_nothing(value))
             continue;
         cJSON_PrintPreallocated((cJSON *)(uintptr_t)value, found, sizeof found, false);
-        return ah__fail(AH_EINPUT, "%s: key '%s': found %.40s, expected nothing: it is not supported", json->path,
-                        keys[i], found);
+        return ah__fail(AH_EINPUT,
+                        "%s: key '%s': found %.40s, expected nothing: it is not supported; PEFT's merge_and_unload() "
+                        "makes a model of it that is read",
+                        json->path, keys[i], found);
     }
     return AH_OK;
+}
+
+/* MLX calls its file alike. */
+static int check_kind(const struct ah_json *json)
+{
+    const char *type;
+    if (ah__json_has(json, "fine_tune_type"))
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'fine_tune_type': found an adapter of MLX, expected PEFT's; mlx_lm.fuse makes a model "
+                        "of it that is read (--dequantize where its model is quantized)",
+                        json->path);
+    AH_TRY(ah__json_string(&type, json, "peft_type"));
+    if (strcmp(type, "LORA") == 0)
+        return AH_OK;
+    return ah__fail(AH_EINPUT,
+                    "%s: key 'peft_type': found \"%.40s\", expected \"LORA\"; of most others PEFT's merge_and_unload() "
+                    "makes a model that is read",
+                    json->path, type);
+}
+
+/* A pickle may run any code. */
+static int check_file(const char *folder)
+{
+    bool there, pickled;
+    AH_TRY(path_exists(&there, folder, AH_ADAPTER_FILE));
+    AH_TRY(path_exists(&pickled, folder, "adapter_model.bin"));
+    if (there)
+        return AH_OK;
+    if (pickled)
+        return ah__fail(AH_EINPUT,
+                        "%s/adapter_model.bin: found a pickled adapter, which is not read since a pickle may run any "
+                        "code; expected " AH_ADAPTER_FILE ", as Python makes of it by "
+                        "peft.PeftModel.from_pretrained(MODEL, FOLDER).save_pretrained(FOLDER)",
+                        folder);
+    return ah__fail(AH_EINPUT, "%s/" AH_ADAPTER_FILE ": found no such file, expected the adapter's weights", folder);
 }
 
 /* Of these the model's own weights are others than before. */
@@ -85,25 +125,32 @@ static int add_name(struct ah_adapter_config *out, const char *name, int length,
     return AH_OK;
 }
 
-static int add_target(struct ah_adapter_config *out, const cJSON *target, const struct ah_json *json)
-{
-    if (!cJSON_IsString(target))
-        return ah__fail(AH_EINPUT, "%s: key 'target_modules': found no text, expected names of modules", json->path);
-    return add_name(out, target->valuestring, (int)strlen(target->valuestring), json->path);
-}
-
 /* ---- targets of the file ----------------------------------------------------------------------------------------- */
+
+bool ah__adapter_factor(size_t *module, char *which, const char *tensor)
+{
+    const char *at = strstr(tensor, ".lora_"), *end;
+    if (!at || (at[6] != 'A' && at[6] != 'B') || at[7] != '.')
+        return false;
+    end = at + 8;
+    if (strcmp(end, "weight") != 0) /* behind the adapter's name, where it has one */
+        end += strcspn(end, ".") + (strchr(end, '.') != NULL);
+    if (strcmp(end, "weight") != 0)
+        return false;
+    *module = (size_t)(at - tensor);
+    *which = at[6];
+    return true;
+}
 
 /* "self_attn.q_proj" of "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": what follows the last number;
  * null: another tensor. */
 static const char *module_in(const char *tensor, int *length)
 {
-    static const char end[] = ".lora_A.weight";
-    size_t prefix = strlen(AH_ADAPTER_PREFIX), all = strlen(tensor), suffix = strlen(end);
-    if (all <= prefix + suffix || strncmp(tensor, AH_ADAPTER_PREFIX, prefix) != 0 ||
-        strcmp(tensor + all - suffix, end) != 0)
+    size_t prefix = strlen(AH_ADAPTER_PREFIX), all;
+    char which;
+    if (!ah__adapter_factor(&all, &which, tensor) || which != 'A')
         return NULL;
-    const char *module = tensor + prefix, *last = tensor + all - suffix;
+    const char *module = tensor + (strncmp(tensor, AH_ADAPTER_PREFIX, prefix) == 0 ? prefix : 0), *last = tensor + all;
     for (const char *part = module; part < last; part += strcspn(part, ".") + 1) {
         size_t digits = strspn(part, "0123456789");
         if (digits > 0 && part[digits] == '.' && part + digits < last)
@@ -151,42 +198,189 @@ static int targets_of_file(struct ah_adapter_config *out, const char *folder)
     return status;
 }
 
+static bool is_in_block(const char *name)
+{
+    for (const char *part = name; *part; part += strcspn(part, "."), part += *part == '.') {
+        size_t digits = strspn(part, "0123456789");
+        if (digits > 0 && part[digits] == '.')
+            return true;
+    }
+    return false;
+}
+
+static int read_names(struct ah_adapter_config *out, const cJSON *targets, const struct ah_json *json)
+{
+    const cJSON *each;
+    cJSON_ArrayForEach(each, targets)
+    {
+        if (!cJSON_IsString(each))
+            return ah__fail(AH_EINPUT, "%s: key 'target_modules': found no text, expected names of modules",
+                            json->path);
+        out->by_file = out->by_file || is_in_block(each->valuestring);
+    }
+    for (each = targets->child; each && !out->by_file; each = each->next)
+        AH_TRY(add_name(out, each->valuestring, (int)strlen(each->valuestring), json->path));
+    return AH_OK;
+}
+
 /* A text that is no word is a regular expression. */
 static int read_targets(struct ah_adapter_config *out, const struct ah_json *json, const char *folder)
 {
-    const cJSON *targets = cJSON_GetObjectItemCaseSensitive(json->node, "target_modules"), *each;
+    const cJSON *targets = cJSON_GetObjectItemCaseSensitive(json->node, "target_modules");
     bool list = cJSON_IsArray(targets) && targets->child, text = cJSON_IsString(targets) && targets->valuestring[0];
     bool all = text && strcmp(targets->valuestring, AH_LORA_ALL) == 0;
     if (!list && !text)
         return ah__fail(AH_EINPUT, "%s: key 'target_modules': found no names, expected a list of them or \"%s\"",
                         json->path, AH_LORA_ALL);
-    if ((text && !all) || !is_nothing(cJSON_GetObjectItemCaseSensitive(json->node, "exclude_modules")))
+    AH_TRY(check_file(folder));
+    out->by_file = (text && !all) || !is_nothing(cJSON_GetObjectItemCaseSensitive(json->node, "exclude_modules"));
+    if (list)
+        AH_TRY(read_names(out, targets, json));
+    if (out->by_file)
         return targets_of_file(out, folder);
-    if (all)
-        return add_target(out, targets, json);
-    cJSON_ArrayForEach(each, targets)
+    out->by_file = out->layers != NULL;
+    return all ? add_name(out, AH_LORA_ALL, (int)strlen(AH_LORA_ALL), json->path) : AH_OK;
+}
+
+/* ---- patterns ---------------------------------------------------------------------------------------------------- */
+
+/* An object of patterns with a number each; null: none. */
+static int pattern_read(const cJSON **out, const struct ah_json *json, const char *key, double most)
+{
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(json->node, key), *each;
+    *out = NULL;
+    if (is_nothing(object))
+        return AH_OK;
+    if (!cJSON_IsObject(object))
+        return ah__fail(AH_EINPUT, "%s: key '%s': found another value, expected an object", json->path, key);
+    cJSON_ArrayForEach(each, object)
     {
-        AH_TRY(add_target(out, each, json));
+        if (!cJSON_IsNumber(each) || !(each->valuedouble > 0 && each->valuedouble <= most))
+            return ah__fail(AH_EINPUT, "%s: key '%s.%.80s': found another value, expected a number above 0", json->path,
+                            key, each->string);
     }
+    *out = object;
+    return AH_OK;
+}
+
+static int layers_read(struct ah_adapter_config *out, const struct ah_json *json)
+{
+    const cJSON *layers = cJSON_GetObjectItemCaseSensitive(json->node, "layers_to_transform"), *each;
+    if (is_nothing(layers))
+        return AH_OK;
+    cJSON_ArrayForEach(each, layers)
+    {
+        if (!cJSON_IsNumber(each))
+            return ah__fail(AH_EINPUT, "%s: key 'layers_to_transform': found no number, expected those of layers",
+                            json->path);
+    }
+    if (!cJSON_IsNumber(layers) && !cJSON_IsArray(layers))
+        return ah__fail(AH_EINPUT, "%s: key 'layers_to_transform': found another value, expected numbers of layers",
+                        json->path);
+    out->layers = layers;
+    return AH_OK;
+}
+
+/* As PEFT matches: the whole name, or what follows one of its dots. */
+static int pattern_matches(bool *out, const char *pattern, const char *module, const char *path)
+{
+    struct ah_regex *regex;
+    char *whole;
+    size_t start, end;
+    AH_TRY(ah__sprintf(&whole, "\\A(?:.*\\.)?(?:%s)\\z", pattern));
+    int status = ah__regex_new(&regex, whole, false);
+    ah__free(whole);
+    if (status == AH_OK) {
+        status = ah__regex_next(out, &start, &end, regex, module, strlen(module), 0);
+        ah__regex_free(regex);
+    }
+    return status == AH_EINPUT ? ah__fail_prefix(status, "%s: pattern '%.80s'", path, pattern) : status;
+}
+
+/* The number of the first pattern that matches. */
+static int pattern_value(double *value, const cJSON *patterns, const char *module, const char *path)
+{
+    const cJSON *each;
+    bool matches = false;
+    cJSON_ArrayForEach(each, patterns)
+    {
+        AH_TRY(pattern_matches(&matches, each->string, module, path));
+        if (matches) {
+            *value = each->valuedouble;
+            return AH_OK;
+        }
+    }
+    return AH_OK;
+}
+
+static double scale_of(const struct ah_adapter_config *config, double alpha, double rank)
+{
+    return alpha / (config->rslora ? sqrt(rank) : rank);
+}
+
+int ah__adapter_config_module(int *rank, double *factor, const struct ah_adapter_config *config, const char *module)
+{
+    double own_rank = config->own_rank, alpha = config->own_alpha;
+    AH_TRY(pattern_value(&own_rank, config->ranks, module, config->json.path));
+    AH_TRY(pattern_value(&alpha, config->alphas, module, config->json.path));
+    *rank = (int)own_rank;
+    /* 1 to the bit where the module is as all are, however ranks and alphas round. */
+    *factor = scale_of(config, alpha, own_rank) / scale_of(config, config->own_alpha, config->own_rank);
+    if (fabs(*factor - 1) < 1e-12)
+        *factor = 1;
+    return AH_OK;
+}
+
+bool ah__adapter_config_layer(const struct ah_adapter_config *config, int layer)
+{
+    const cJSON *each;
+    if (!config->layers)
+        return true;
+    if (cJSON_IsNumber(config->layers))
+        return (int)config->layers->valuedouble == layer;
+    cJSON_ArrayForEach(each, config->layers)
+    {
+        if ((int)each->valuedouble == layer)
+            return true;
+    }
+    return false;
+}
+
+/* A rank for all that no module's exceeds, and what scales it as the own rank is scaled. */
+static int read_rank(struct ah_adapter_config *out, const struct ah_json *json)
+{
+    int64_t rank = RANK_USUAL;
+    const cJSON *each;
+    out->own_alpha = ALPHA_USUAL;
+    if (ah__json_has(json, "r"))
+        AH_TRY(ah__json_int(&rank, json, "r", 1, RANK_MOST));
+    if (ah__json_has(json, "lora_alpha"))
+        AH_TRY(ah__json_double(&out->own_alpha, json, "lora_alpha", 1e-30, 1e30));
+    if (ah__json_has(json, "use_rslora"))
+        AH_TRY(ah__json_bool(&out->rslora, json, "use_rslora"));
+    AH_TRY(pattern_read(&out->ranks, json, "rank_pattern", RANK_MOST));
+    AH_TRY(pattern_read(&out->alphas, json, "alpha_pattern", 1e30));
+    out->rank = out->own_rank = (int)rank;
+    cJSON_ArrayForEach(each, out->ranks)
+    {
+        out->rank = (int)each->valuedouble > out->rank ? (int)each->valuedouble : out->rank;
+    }
+    double wider = (double)out->rank / out->own_rank;
+    out->alpha = out->own_alpha * (out->rslora ? sqrt(wider) : wider);
     return AH_OK;
 }
 
 static int read_all(struct ah_adapter_config *out, const struct ah_json *json, const char *folder)
 {
-    const char *text;
-    int64_t rank;
-    AH_TRY(ah__json_string(&text, json, "peft_type"));
-    if (strcmp(text, "LORA") != 0)
-        return ah__fail(AH_EINPUT, "%s: key 'peft_type': found \"%.40s\", expected \"LORA\"", json->path, text);
+    AH_TRY(check_kind(json));
     AH_TRY(check_others(json));
     AH_TRY(check_init(json));
-    AH_TRY(ah__json_int(&rank, json, "r", 1, RANK_MOST));
-    out->rank = (int)rank;
-    AH_TRY(ah__json_double(&out->alpha, json, "lora_alpha", 1e-30, 1e30));
-    if (ah__json_has(json, "use_rslora"))
-        AH_TRY(ah__json_bool(&out->rslora, json, "use_rslora"));
+    AH_TRY(read_rank(out, json));
+    AH_TRY(layers_read(out, json));
     if (ah__json_has(json, "lora_dropout"))
         AH_TRY(ah__json_double(&out->dropout, json, "lora_dropout", 0, 1));
+    const cJSON *whole = cJSON_GetObjectItemCaseSensitive(json->node, "modules_to_save");
+    out->whole = is_nothing(whole) ? NULL : whole;
     const cJSON *base = cJSON_GetObjectItemCaseSensitive(json->node, "base_model_name_or_path");
     if (cJSON_IsString(base) && base->valuestring[0])
         AH_TRY(ah__strdup(&out->base, base->valuestring));
@@ -195,21 +389,16 @@ static int read_all(struct ah_adapter_config *out, const struct ah_json *json, c
 
 int ah__adapter_config_load(struct ah_adapter_config *out, const char *folder)
 {
-    struct ah_json json;
-    char *path;
     *out = (struct ah_adapter_config){0};
     if (ah__gguf_is(folder))
         return ah__fail(AH_EINPUT,
                         "%s: found a GGUF file, expected an adapter's folder, with " AH_ADAPTER_CONFIG
                         " and " AH_ADAPTER_FILE,
                         folder);
-    AH_TRY(ah__sprintf(&path, "%s/" AH_ADAPTER_CONFIG, folder));
-    int status = ah__json_load(&json, path);
-    if (status == AH_OK) {
-        status = read_all(out, &json, folder);
-        ah__json_free(&json);
-    }
-    ah__free(path);
+    AH_TRY(ah__sprintf(&out->path, "%s/" AH_ADAPTER_CONFIG, folder));
+    int status = ah__json_load(&out->json, out->path);
+    if (status == AH_OK)
+        status = read_all(out, &out->json, folder);
     if (status != AH_OK)
         ah__adapter_config_free(out);
     return status;
@@ -217,6 +406,8 @@ int ah__adapter_config_load(struct ah_adapter_config *out, const char *folder)
 
 void ah__adapter_config_free(struct ah_adapter_config *config)
 {
+    ah__json_free(&config->json);
+    ah__free(config->path);
     ah__free(config->base);
     *config = (struct ah_adapter_config){0};
 }

@@ -2,25 +2,70 @@
 #include <string.h>
 
 #include "base/json_python.h"
-#include "io/folder.h"
+#include "io/adapter_config.h"
+#include "io/adapter_files.h"
 #include "io/model_chat.h"
 #include "io/record_chat.h"
 
-int ah_chat_open(const struct ah_chat **chat, const char *model_path, const char *template_path)
+/* A training's folder is its newest checkpoint; one of an adapter names its model. Owned; either may be null. */
+static int places_find(char **model, char **adapter, const char *model_path, const char *adapter_dir)
+{
+    *model = *adapter = NULL;
+    if (adapter_dir)
+        AH_TRY(ah__adapter_find(adapter, adapter_dir));
+    if (!model_path)
+        return AH_OK;
+    AH_TRY(ah__adapter_find(model, model_path));
+    if (adapter_dir || !ah__adapter_config_exists(*model))
+        return AH_OK;
+    *adapter = *model;
+    return ah__adapter_base(model, *adapter);
+}
+
+static int open_at(const struct ah_chat **chat, const char *model, const char *adapter, const char *template_path)
+{
+    AH_TRY(ah__model_chat_open(chat, model, adapter, template_path));
+    if (*chat)
+        return AH_OK;
+    return ah__fail(AH_EINPUT,
+                    "%s: found no chat template, expected chat_template.jinja, or chat_template in "
+                    "tokenizer_config.json; --chat-template FILE names one",
+                    adapter ? adapter
+                    : model ? model
+                            : "model");
+}
+
+int ah_chat_open_adapted(const struct ah_chat **chat, const char *model_path, const char *adapter_dir,
+                         const char *template_path)
 {
     const struct ah_chat *opened;
-    char *newest = NULL;
-    bool trained = model_path && ah__folder_find(&newest, model_path) == AH_OK;
-    int status = ah__model_chat_open(&opened, trained ? newest : model_path, template_path);
-    ah__free(newest);
-    AH_TRY(status);
-    if (!opened)
-        return ah__fail(AH_EINPUT,
-                        "%s: found no chat template, expected chat_template.jinja, or chat_template in "
-                        "tokenizer_config.json; --chat-template FILE names one",
-                        model_path ? model_path : "model");
-    *chat = opened;
-    return AH_OK;
+    char *model, *adapter;
+    int status = places_find(&model, &adapter, model_path, adapter_dir);
+    if (status == AH_OK)
+        status = open_at(&opened, model, adapter, template_path);
+    ah__free(model);
+    ah__free(adapter);
+    if (status == AH_OK)
+        *chat = opened;
+    return status;
+}
+
+int ah_chat_open(const struct ah_chat **chat, const char *model_path, const char *template_path)
+{
+    return ah_chat_open_adapted(chat, model_path, NULL, template_path);
+}
+
+int ah_adapter_note(char **note, const char *model_path, const char *adapter_dir)
+{
+    char *model, *adapter, *line = NULL;
+    *note = NULL;
+    int status = places_find(&model, &adapter, model_path, adapter_dir);
+    if (status == AH_OK && model && adapter)
+        status = ah__adapter_tokenizer_note(&line, model, adapter);
+    *note = line;
+    ah__free(model);
+    ah__free(adapter);
+    return status;
 }
 
 void ah_chat_close(const struct ah_chat *chat)

@@ -254,7 +254,7 @@ static int chat_find(struct loader *loader)
     if (loader->chat_sought || !loader->how)
         return AH_OK;
     loader->chat_sought = true;
-    return ah__model_chat_open(&loader->chat, loader->how->model, loader->how->template_path);
+    return ah__model_chat_open(&loader->chat, loader->how->model, loader->how->adapter, loader->how->template_path);
 }
 
 /* How many of the ids a text's first `bytes` are. An id that stands for characters on both sides is counted where

@@ -48,6 +48,7 @@ struct ah_corpus {
 struct ah_corpus_chat {
     const char *model, *template_path; /* as for ah__model_chat_open */
     enum ah_train_on train_on;
+    const char *adapter; /* likewise */
 };
 
 /* Reads all documents; conversations are refused where `chat` is null. Examples are cut to `most` + 1 ids. Every id

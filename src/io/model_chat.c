@@ -4,31 +4,37 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "io/model_files.h"
+#include "io/adapter_files.h"
 
 enum { TEMPLATE_BYTES_MOST = 1 << 24 };
 
-/* What is gathered. Texts belong to the files or the trees. */
-struct gathered {
-    const char *model;
+/* A folder or file that may have a template: an adapter's, then its model's. */
+struct place {
+    const char *path;
     struct ah_model_files files;
     struct ah_json config, chat, map; /* tokenizer_config.json, chat_template.json, special_tokens_map.json */
-    char *text;                       /* of the template that was named instead */
+};
+
+/* What is gathered. Texts belong to the files or the trees. */
+struct gathered {
+    struct place places[2];
+    char *text;       /* of the template that was named instead */
+    const char *from; /* the path that has the template */
     struct ah_chat_source plain, tools;
     cJSON *special;
 };
 
-static const struct ah_model_file *file_of(const struct gathered *gathered, const char *name)
+static const struct ah_model_file *file_of(const struct place *place, const char *name)
 {
-    for (size_t i = 0; i < gathered->files.count; i++)
-        if (strcmp(gathered->files.file[i].name, name) == 0)
-            return &gathered->files.file[i];
+    for (size_t i = 0; i < place->files.count; i++)
+        if (strcmp(place->files.file[i].name, name) == 0)
+            return &place->files.file[i];
     return NULL;
 }
 
-static int json_of(struct ah_json *out, const struct gathered *gathered, const char *name)
+static int json_of(struct ah_json *out, const struct place *place, const char *name)
 {
-    const struct ah_model_file *file = file_of(gathered, name);
+    const struct ah_model_file *file = file_of(place, name);
     return file ? ah__json_parse(out, file->text, file->length, name) : AH_OK;
 }
 
@@ -93,26 +99,39 @@ static int key_take(struct gathered *gathered, const struct ah_json *json)
     return AH_OK;
 }
 
-static int files_take(struct gathered *gathered)
+/* The first place that has a template gives all of them. */
+static int templates_take(struct gathered *gathered, const struct place *place)
 {
-    AH_TRY(ah__model_files_load(&gathered->files, gathered->model));
-    const struct ah_model_file *file = file_of(gathered, "chat_template.jinja");
-    if (file && !gathered->plain.text)
+    const struct ah_model_file *file = file_of(place, "chat_template.jinja");
+    if (file)
         gathered->plain = (struct ah_chat_source){file->text, file->length, file->name};
-    const struct ah_model_file *tools = file_of(gathered, AH_MORE_TEMPLATES "/tool_use.jinja");
-    if (tools && !gathered->text)
+    const struct ah_model_file *tools = file_of(place, AH_MORE_TEMPLATES "/tool_use.jinja");
+    if (tools)
         gathered->tools = (struct ah_chat_source){tools->text, tools->length, tools->name};
-    AH_TRY(json_of(&gathered->config, gathered, "tokenizer_config.json"));
-    AH_TRY(json_of(&gathered->map, gathered, "special_tokens_map.json"));
-    AH_TRY(json_of(&gathered->chat, gathered, "chat_template.json"));
-    AH_TRY(special_add(gathered->special, gathered->config.node));
-    AH_TRY(special_add(gathered->special, gathered->map.node));
-    AH_TRY(key_take(gathered, &gathered->config));
-    return key_take(gathered, &gathered->chat);
+    AH_TRY(key_take(gathered, &place->config));
+    AH_TRY(key_take(gathered, &place->chat));
+    if (gathered->plain.text)
+        gathered->from = place->path;
+    return AH_OK;
+}
+
+/* `specials`: texts of special tokens are taken, too; what is known of them stays. */
+static int place_take(struct gathered *gathered, struct place *place, bool specials)
+{
+    AH_TRY(ah__model_files_load(&place->files, place->path));
+    AH_TRY(json_of(&place->config, place, "tokenizer_config.json"));
+    AH_TRY(json_of(&place->map, place, "special_tokens_map.json"));
+    AH_TRY(json_of(&place->chat, place, "chat_template.json"));
+    if (specials) {
+        AH_TRY(special_add(gathered->special, place->config.node));
+        AH_TRY(special_add(gathered->special, place->map.node));
+    }
+    return gathered->plain.text ? AH_OK : templates_take(gathered, place);
 }
 
 static int open_all(const struct ah_chat **out, struct gathered *gathered, const char *template_path)
 {
+    bool specials = true;
     gathered->special = cJSON_CreateObject();
     if (!gathered->special)
         return ah__fail(AH_ENOMEM, "out of host memory: special tokens");
@@ -121,26 +140,30 @@ static int open_all(const struct ah_chat **out, struct gathered *gathered, const
         AH_TRY(ah__file_read(&gathered->text, &length, template_path, TEMPLATE_BYTES_MOST));
         gathered->plain = (struct ah_chat_source){gathered->text, length, template_path};
     }
-    if (gathered->model) {
-        int status = files_take(gathered);
+    for (size_t i = 0; i < AH_LENGTH(gathered->places); i++) {
+        struct place *place = &gathered->places[i];
+        int status = place->path ? place_take(gathered, place, specials) : AH_OK;
         if (status != AH_OK)
-            return ah__fail_prefix(status, "%s", gathered->model);
+            return ah__fail_prefix(status, "%s", place->path);
+        specials = specials && !(i == 0 && place->path && ah__adapter_has_tokenizer(place->path));
     }
     if (!gathered->plain.text)
         return AH_OK;
     int status = ah__chat_new(out, &gathered->plain, &gathered->tools, gathered->special);
-    return status == AH_EINPUT && !template_path ? ah__fail_prefix(status, "%s", gathered->model) : status;
+    return status == AH_EINPUT && !template_path ? ah__fail_prefix(status, "%s", gathered->from) : status;
 }
 
-int ah__model_chat_open(const struct ah_chat **out, const char *model, const char *template_path)
+int ah__model_chat_open(const struct ah_chat **out, const char *model, const char *adapter, const char *template_path)
 {
-    struct gathered gathered = {.model = model};
+    struct gathered gathered = {.places = {{.path = adapter}, {.path = model}}};
     *out = NULL;
     int status = open_all(out, &gathered, template_path);
-    ah__model_files_free(&gathered.files);
-    ah__json_free(&gathered.config);
-    ah__json_free(&gathered.chat);
-    ah__json_free(&gathered.map);
+    for (size_t i = 0; i < AH_LENGTH(gathered.places); i++) {
+        ah__model_files_free(&gathered.places[i].files);
+        ah__json_free(&gathered.places[i].config);
+        ah__json_free(&gathered.places[i].chat);
+        ah__json_free(&gathered.places[i].map);
+    }
     ah__free(gathered.text);
     cJSON_Delete(gathered.special);
     return status;

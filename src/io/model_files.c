@@ -55,6 +55,14 @@ static int take(struct ah_model_files *files, const char *name, char *text, size
     return status;
 }
 
+int ah__model_files_add(struct ah_model_files *files, const char *name, const char *text, size_t length)
+{
+    char *copy;
+    AH_TRY(ah__new(&copy, length + 1, 1));
+    memcpy(copy, text, length);
+    return take(files, name, copy, length);
+}
+
 /* What cannot be looked at is a failure: it would be lost without a word. */
 static int look(bool *there, bool *is_folder, const char *path)
 {

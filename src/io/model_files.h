@@ -30,6 +30,8 @@ bool ah__model_files_are(const char *name);
  * what io/gguf_files.h makes of it, or null. AH_EINPUT: one
  * cannot be read, or is longer than 64 MiB; AH_EIO; AH_ENOMEM. */
 int ah__model_files_load(struct ah_model_files *files, const char *path);
+/* Adds a copy of a text. AH_ENOMEM. */
+int ah__model_files_add(struct ah_model_files *files, const char *name, const char *text, size_t length);
 /* The text of the file at `path`, by the name that it has here, in place of one of that name. Fails likewise. */
 int ah__model_files_set(struct ah_model_files *files, const char *name, const char *path);
 /* The text of a config.json beside them: `config`, as a family writes it, with the ids that generation_config.json has

@@ -57,8 +57,8 @@ static int weights_file(const char *path)
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 
-/* "models--OWNER--NAME" in the path of a cache, as OWNER/NAME; false: there is none. */
-static bool cached_name(char *out, size_t size, const char *path)
+/* A cache has models--OWNER--NAME in its paths. */
+bool ah__model_cached_name(char out[AH_MODEL_NAME_SIZE], const char *path)
 {
     const char *name = strstr(path, "/models--");
     if (!name)
@@ -68,15 +68,16 @@ static bool cached_name(char *out, size_t size, const char *path)
     size_t length = strcspn(name, "/");
     if (!dashes || dashes >= name + length)
         return false;
-    snprintf(out, size, "%.*s/%.*s", (int)(dashes - name), name, (int)(name + length - dashes - 2), dashes + 2);
+    snprintf(out, AH_MODEL_NAME_SIZE, "%.*s/%.*s", (int)(dashes - name), name, (int)(name + length - dashes - 2),
+             dashes + 2);
     return true;
 }
 
 static int dangling(const char *path)
 {
-    char to[256], name[160];
+    char to[256], name[AH_MODEL_NAME_SIZE];
     ssize_t length = readlink(path, to, sizeof to);
-    const char *lead = cached_name(name, sizeof name, path) ? "'hf download " : "fetch or copy it again";
+    const char *lead = ah__model_cached_name(name, path) ? "'hf download " : "fetch or copy it again";
     bool cached = *lead == '\'';
     return ah__fail(AH_EINPUT,
                     "%s: found a link to '%.*s', which is not there, expected the file that it leads to: %s%s%s", path,

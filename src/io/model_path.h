@@ -8,4 +8,8 @@
 /* AH_EINPUT for what is known to be no model; AH_OK for everything else, missing files too. AH_ENOMEM. */
 int ah__model_path_check(const char *path);
 
+enum { AH_MODEL_NAME_SIZE = 160 };
+/* The name on the hub, "OWNER/NAME", of what lies at a path in Hugging Face's cache; false: it does not say. */
+bool ah__model_cached_name(char out[AH_MODEL_NAME_SIZE], const char *path);
+
 #endif

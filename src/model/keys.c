@@ -194,6 +194,10 @@ static size_t length_of(const char *const *keys)
     return count;
 }
 
+static const char unquantized[] =
+    ": the model as it was before it was quantized; --frozen nf4 keeps what adapters leave "
+    "frozen in 4 bits";
+
 /* Adds a key to the faults or to the unknown ones, if it belongs there. */
 static int key_check(struct ah_buf *faults, struct ah_buf *unknown, const cJSON *member)
 {
@@ -206,8 +210,9 @@ static int key_check(struct ah_buf *faults, struct ah_buf *unknown, const cJSON 
     if (is_neutral(member, rule->neutral))
         return AH_OK;
     AH_TRY(found_print(found, sizeof found, member));
-    ah__buf_printf(faults, "%skey '%s': found %s, expected %s", faults->length ? "; " : "", member->string, found,
-                   expected[rule->neutral]);
+    bool quantized = strcmp(member->string, "quantization_config") == 0;
+    ah__buf_printf(faults, "%skey '%s': found %s, expected %s%s", faults->length ? "; " : "", member->string, found,
+                   expected[rule->neutral], quantized ? unquantized : "");
     return AH_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "graph/graph.h"
 #include "graph/tuning.h"
+#include "io/adapter_config.h"
 #include "io/gguf_files.h"
 #include "io/model_path.h"
 #include "model/family.h"
@@ -205,6 +206,13 @@ int ah_model_load(struct ah_model **out, const char *path)
     if (ah__gguf_is(path))
         return gguf_load(out, path);
     AH_TRY(ah__sprintf(&file, folder ? "%s/config.json" : "%s", path));
+    if (folder && !ah__path_exists(file) && ah__adapter_config_exists(path)) {
+        ah__free(file);
+        return ah__fail(AH_EINPUT,
+                        "%s: found an adapter, expected the model that it is of, and this folder as the adapter "
+                        "(--adapter)",
+                        path);
+    }
     int status = ah__file_read(&text, &length, file, CONFIG_BYTES);
     if (status == AH_OK) {
         status = ah__model_parse(out, text, length, file);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "io/adapter_config.h"
 #include "io/folder.h"
 #include "plan/plan_internal.h"
 #include "report/curve.h"
@@ -61,7 +62,9 @@ static int config_read(struct report *report)
 {
     char *path;
     struct ah_json json;
-    AH_TRY(find(&path, report->checkpoint, "config.json"));
+    AH_TRY(find(&path, report->checkpoint, AH_ADAPTER_MODEL));
+    if (!path)
+        AH_TRY(find(&path, report->checkpoint, "config.json"));
     int status = path ? ah__json_load(&json, path) : AH_OK;
     if (path && status == AH_OK) {
         if (ah__json_has(&json, "vocab_size"))

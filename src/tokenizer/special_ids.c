@@ -99,6 +99,13 @@ int ah__special_id_set(struct ah_subword *subword, int32_t id, bool end)
     return AH_OK;
 }
 
+int ah__special_ids_add(struct ah_subword *subword, const char *config, const char *path)
+{
+    AH_TRY(text_take(subword, config, path, false));
+    stops_set(subword);
+    return AH_OK;
+}
+
 int ah__special_ids_read_texts(struct ah_subword *subword, const struct ah_subword_texts *texts)
 {
     AH_TRY(text_take(subword, texts->config, texts->path, true));

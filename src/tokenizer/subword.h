@@ -97,6 +97,8 @@ int ah__special_ids_read(struct ah_subword *subword, const char *folder);
 /* This token begins, or ends, texts where none is known that does; -1: nothing changes. */
 int ah__special_id_set(struct ah_subword *subword, int32_t id, bool end);
 int ah__special_ids_read_texts(struct ah_subword *subword, const struct ah_subword_texts *texts);
+/* The same of the ids in the text of one more configuration. */
+int ah__special_ids_add(struct ah_subword *subword, const char *config, const char *path);
 /* The text in `key` of tokenizer_config.json and the like: a string, or an object with `content`. Null: neither. */
 const char *ah__special_text(const struct ah_json *json, const char *key);
 

@@ -262,6 +262,13 @@ int ah__tokenizer_end_set(const struct ah_tokenizer *tokenizer, const char *toke
     return AH_OK;
 }
 
+int ah__tokenizer_ids_take(const struct ah_tokenizer *tokenizer, const char *config, const char *path)
+{
+    /* Opened by the caller, who alone has it; all but bytes are subwords. */
+    return tokenizer->text_is_ids ? AH_OK
+                                  : ah__special_ids_add((struct ah_subword *)(uintptr_t)tokenizer, config, path);
+}
+
 void ah__tokenizer_close(const struct ah_tokenizer *tokenizer)
 {
     if (tokenizer)

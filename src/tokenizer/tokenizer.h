@@ -62,6 +62,9 @@ int ah__tokenizer_open(const struct ah_tokenizer **out, const char *model);
 /* From now on texts end with this token: its text as the vocabulary has it, or its id. Before anything was encoded.
  * Null: nothing changes. AH_EINPUT: there is none, or tokens are bytes. */
 int ah__tokenizer_end_set(const struct ah_tokenizer *tokenizer, const char *token);
+/* Takes what bos_token_id and eos_token_id of a configuration's text say where nothing else does; every eos_token_id
+ * ends what a model writes. Bytes have none. AH_EINPUT, AH_ENOMEM. */
+int ah__tokenizer_ids_take(const struct ah_tokenizer *tokenizer, const char *config, const char *path);
 /* Null is fine. */
 void ah__tokenizer_close(const struct ah_tokenizer *tokenizer);
 

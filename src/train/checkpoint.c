@@ -22,8 +22,8 @@ static const char *const required[] = {AH_SHARDS_FILE, "config.json", "optimizer
 static const char *const required_shards[] = {AH_SHARDS_INDEX, "config.json", "optimizer.safetensors", "state.json",
                                               NULL};
 
-static const char *const required_adapter[] = {AH_ADAPTER_FILE,         AH_ADAPTER_CONFIG, "config.json",
-                                               "optimizer.safetensors", "state.json",      NULL};
+static const char *const required_adapter[] = {AH_ADAPTER_FILE, AH_ADAPTER_CONFIG, "optimizer.safetensors",
+                                               "state.json", NULL};
 
 /* FOLDER/model.safetensors, or the index where there is one; or the adapters'. */
 static int model_path(char **out, const char *folder)
@@ -167,6 +167,10 @@ static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
         AH_TRY(ah__json_string(&base, json, "base"));
         AH_TRY(ah__json_hash(&out->base_signature, json, "base_signature"));
         AH_TRY(ah__strdup(&out->base, base));
+        if (ah__json_has(json, "base_name")) {
+            AH_TRY(ah__json_string(&base, json, "base_name"));
+            AH_TRY(ah__strdup(&out->base_name, base));
+        }
     }
     return ah__strdup(&out->data_path, data_path);
 }
@@ -229,12 +233,26 @@ static int go_back(struct ah_checkpoint *checkpoint, int status)
     return status;
 }
 
+/* Adapters had it as config.json, too, once. */
+int ah__checkpoint_config(char **out, const char *folder)
+{
+    AH_TRY(ah__sprintf(out, "%s/" AH_ADAPTER_MODEL, folder));
+    if (ah__path_exists(*out))
+        return AH_OK;
+    ah__free(*out);
+    return ah__sprintf(out, "%s/config.json", folder);
+}
+
 int ah_checkpoint_model(struct ah_model **out, const char *dir)
 {
-    char *folder;
+    char *folder, *config;
     AH_TRY(ah__folder_find(&folder, dir));
-    int status = ah_model_load(out, folder);
+    int status = ah__checkpoint_config(&config, folder);
     ah__free(folder);
+    if (status == AH_OK) {
+        status = ah_model_load(out, config);
+        ah__free(config);
+    }
     return status;
 }
 
@@ -266,6 +284,7 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint)
     ah__free(checkpoint->run_folder);
     ah__free(checkpoint->data_path);
     ah__free(checkpoint->base);
+    ah__free(checkpoint->base_name);
     ah__mixture_marks_free(checkpoint->sources, checkpoint->source_count);
     ah__free(checkpoint->passed_over);
     *checkpoint = (struct ah_checkpoint){0};
@@ -307,7 +326,7 @@ int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const str
     char *path;
     if (!config)
         config = "{}";
-    AH_TRY(ah__sprintf(&path, "%s/config.json", checkpoint->folder));
+    AH_TRY(ah__checkpoint_config(&path, checkpoint->folder));
     int status = ah__json_load(&saved, path);
     if (status == AH_OK)
         status = ah__json_parse(&asked, config, strlen(config), ah_model_get(model)->name);

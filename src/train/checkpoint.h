@@ -10,7 +10,8 @@
  *     state.json             step, settings, where in which data the training stands
  *
  * Where adapters are trained, adapter_model.safetensors and adapter_config.json, as PEFT has them, take the place of
- * the model's file: the model's own weights stay where they are. Frozen parameters have no moments.
+ * the model's file, and autohete_model.json that of config.json: the model's own weights stay where they are. Frozen
+ * parameters have no moments.
  *
  * Knows no plans: a checkpoint written under one plan is read under any other. */
 #ifndef AH_TRAIN_CHECKPOINT_H
@@ -28,6 +29,7 @@ struct ah_checkpoint {
     char *data_path;         /* as ah__mixture_text gives it */
     int64_t format;          /* of its files; what is saved has the newest */
     char *base;              /* absolute: where the weights are that adapters adapt; null: no adapters */
+    char *base_name;         /* what others call that model; null: by its place */
     uint64_t base_signature; /* of these: ah__weights_signature */
     int64_t step;            /* steps done; the next batch of the data is batch number `step` */
     double loss;             /* of that step */
@@ -48,6 +50,8 @@ int ah__checkpoint_open(struct ah_checkpoint *out, const char *path, bool older)
 /* A zero-initialised or closed struct is fine. */
 void ah__checkpoint_close(struct ah_checkpoint *checkpoint);
 
+/* The file of a step folder that has the model's configuration; freed with ah__free. AH_ENOMEM. */
+int ah__checkpoint_config(char **out, const char *folder);
 /* AH_ESTALE when the checkpoint was made with another model or other data: the first difference, found and expected. */
 int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const struct ah_model *model);
 int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const struct ah_mixture *data, const char *path);

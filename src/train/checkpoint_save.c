@@ -8,6 +8,7 @@
 #include "io/adapter_config.h"
 #include "io/folder.h"
 #include "io/model_files.h"
+#include "io/model_path.h"
 #include "io/shards.h"
 #include "op/bf16.h"
 #include "train/checkpoint_internal.h"
@@ -241,31 +242,66 @@ static bool is_transposed(const struct ah_partition *partition)
     return false;
 }
 
+/* Whether names with commas between them have one of so many bytes. */
+static bool has_name(const char *names, const char *name, int length)
+{
+    for (const char *at = names; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == (size_t)length && strncmp(at, name, (size_t)length) == 0)
+            return true;
+    return false;
+}
+
+/* As PEFT saves "all-linear", which not all programs know: the last parts of the names. */
+static void targets_set(char out[AH_ADAPTER_TARGETS], const char *targets, const struct ah_partition *partition)
+{
+    size_t used = 0, module;
+    char which;
+    snprintf(out, AH_ADAPTER_TARGETS, "%s", strcmp(targets, AH_LORA_ALL) == 0 ? "" : targets);
+    for (int p = 0; p < partition->param_count && strcmp(targets, AH_LORA_ALL) == 0; p++) {
+        const char *name = partition->params[p].name, *last;
+        if (!ah__adapter_factor(&module, &which, name))
+            continue;
+        for (last = name + module; last > name && last[-1] != '.'; last--)
+            ;
+        int length = (int)(name + module - last);
+        if (!has_name(out, last, length) && used + (size_t)length + 2 < AH_ADAPTER_TARGETS)
+            used += (size_t)snprintf(out + used, AH_ADAPTER_TARGETS - used, "%s%.*s", used ? "," : "", length, last);
+    }
+}
+
 static int write_adapter_config(struct ah_folder *folder, const struct ah_checkpoint *state,
                                 const struct ah_partition *partition)
 {
     const struct ah_tuning_settings *tuning = &state->settings.tuning;
-    struct ah_adapter_config config = {
-        .rank = tuning->lora_rank, .alpha = tuning->lora_alpha, .rslora = tuning->lora_rslora, .base = state->base};
+    char cached[AH_MODEL_NAME_SIZE];
+    bool is_cached = state->base && ah__model_cached_name(cached, state->base);
+    struct ah_adapter_config config = {.rank = tuning->lora_rank,
+                                       .alpha = tuning->lora_alpha,
+                                       .rslora = tuning->lora_rslora,
+                                       .base = state->base_name ? state->base_name
+                                               : is_cached      ? cached
+                                                                : state->base};
     if (!tuning->lora_rank)
         return AH_OK;
-    snprintf(config.targets, sizeof config.targets, "%s", tuning->lora_targets);
+    targets_set(config.targets, tuning->lora_targets, partition);
     AH_TRY(ah__adapter_config_save(&config, is_transposed(partition), ah__folder_path(folder)));
     return ah__folder_add(folder, AH_ADAPTER_CONFIG);
 }
 
-static int write_config(struct ah_folder *folder, const struct ah_model *model, const struct ah_model_files *files)
+static int write_config(struct ah_folder *folder, const struct ah_model *model, const struct ah_model_files *files,
+                        bool adapters)
 {
+    const char *name = adapters ? AH_ADAPTER_MODEL : "config.json";
     const char *config = ah_model_get(model)->config;
     char *path, *text;
     AH_TRY(ah__model_files_config(&text, files, config ? config : "{}", ah_model_get(model)->vocab_size));
-    int status = ah__sprintf(&path, "%s/config.json", ah__folder_path(folder));
+    int status = ah__sprintf(&path, "%s/%s", ah__folder_path(folder), name);
     if (status == AH_OK) {
         status = ah__file_write(path, text, strlen(text));
         ah__free(path);
     }
     ah__free(text);
-    return status == AH_OK ? ah__folder_add(folder, "config.json") : status;
+    return status == AH_OK ? ah__folder_add(folder, name) : status;
 }
 
 static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
@@ -282,6 +318,8 @@ static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
     if (state->base) {
         AH_TRY(ah__json_add_string(tree, "base", state->base));
         AH_TRY(ah__json_add_hash(tree, "base_signature", state->base_signature));
+        if (state->base_name)
+            AH_TRY(ah__json_add_string(tree, "base_name", state->base_name));
     }
     AH_TRY(ah__json_add_int(tree, "data_tokens", state->data_tokens));
     AH_TRY(ah__json_add_string(tree, "arithmetic", state->arithmetic));
@@ -312,7 +350,7 @@ int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, cons
     for (int i = 0; status == AH_OK && i < AH_PART_COUNT; i++)
         status = write_part(folder, (enum ah_checkpoint_part)i, &state->settings, partition, states, buffer);
     if (status == AH_OK)
-        status = write_config(folder, model, state->files);
+        status = write_config(folder, model, state->files, state->settings.tuning.lora_rank > 0);
     if (status == AH_OK)
         status = write_adapter_config(folder, state, partition);
     if (status == AH_OK)

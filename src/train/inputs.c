@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,21 +26,30 @@ static int check_dropout(const struct ah_training *training)
                     path && !training->options->model ? path : def->name, def->dropout_key, def->dropout);
 }
 
+static int load_model(struct ah_training *training)
+{
+    const char *path = training->options->model_path;
+    training->model = training->options->model;
+    if (training->model)
+        return AH_OK;
+    if (!path && !training->resumed.folder)
+        return ah__fail(AH_EINPUT, "model: found none, expected a JSON file or a folder with config.json");
+    int status = path ? ah_model_load(&training->own_model, path)
+                      : ah_checkpoint_model(&training->own_model, training->resumed.folder);
+    training->model = training->own_model;
+    return status;
+}
+
 static int open_model(struct ah_training *training)
 {
     const struct ah_train_options *options = training->options;
-    const char *path = options->model_path ? options->model_path : training->resumed.folder;
-    training->model = options->model;
-    if (!options->model) {
-        if (!path)
-            return ah__fail(AH_EINPUT, "model: found none, expected a JSON file or a folder with config.json");
-        AH_TRY(ah_model_load(&training->own_model, path));
-        training->model = training->own_model;
-    }
+    const char *path = options->model_path;
+    AH_TRY(load_model(training));
     /* A training that goes on has its own, whatever became of the folder it started from. */
     AH_TRY(ah__model_files_load(&training->files, training->resumed.folder ? training->resumed.folder
                                                   : options->model         ? NULL
                                                                            : path));
+    AH_TRY(ah__training_open_adapter(training));
     if (options->chat_template && !options->model)
         AH_TRY(ah__model_files_set(&training->files, "chat_template.jinja", options->chat_template));
     if (training->files.outside)
@@ -159,6 +169,8 @@ static int resolve_settings(struct ah_training *training)
                                                                  : NULL;
     AH_TRY(ah__settings_resolve(&training->settings, training->options, saved, resumed,
                                 ah_model_get(training->model)->max_seq));
+    if (training->adapter) /* those of them that the model has */
+        snprintf(training->settings.tuning.lora_targets, AH_TUNING_TEXT, "%s", training->adapted.config.targets);
     if (training->settings.steps < training->resumed.step)
         return ah__fail(AH_EINPUT, "steps: found %" PRId64 ", expected at least the %" PRId64 " steps of %s",
                         training->settings.steps, training->resumed.step, training->resumed.folder);
@@ -299,6 +311,7 @@ int ah__training_open_inputs(struct ah_training *training)
     note_converted(training, "masters", training->resumed.settings.master, training->settings.master);
     note_converted(training, "moments", training->resumed.settings.moments, training->settings.moments);
     AH_TRY(check_adapted(training));
+    AH_TRY(ah__training_tell_base(training));
     AH_TRY(resolve_ranks(training));
     AH_TRY(ah__training_open_data(training));
     AH_TRY(resolve_epochs(training));
@@ -466,14 +479,15 @@ int ah__training_load(struct ah_training *training)
     if (!training->weights)
         return ah__run_init(training->run, training->settings.seed);
     char note[AH_WEIGHTS_NOTE_SIZE];
-    AH_TRY(ah__weights_load(note, training->weights, partition, training->run));
+    AH_TRY(ah__weights_load(note, training->weights, training->adapter ? &training->adapted : NULL, partition,
+                            training->run));
     if (note[0])
         ah__training_note(training, "%s", note);
     if (training->resumed.folder)
         return ah__checkpoint_load(&training->resumed, partition, training->run, true);
-    if (training->options->adapter_dir)
-        ah__training_note(training, "starting from the adapter in %s", training->options->adapter_dir);
-    if (training->options->adapter_dir)
-        return ah__weights_load_adapter(training->options->adapter_dir, partition, training->run);
+    if (training->adapter) {
+        ah__training_note(training, "starting from the adapter in %s", training->adapter);
+        return AH_OK;
+    }
     return training->settings.tuning.lora_rank ? ah__run_init_adapters(training->run, training->settings.seed) : AH_OK;
 }

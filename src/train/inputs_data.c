@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "io/adapter_files.h"
 #include "io/model_tokenizer.h"
 #include "train/training.h"
 
@@ -165,10 +166,13 @@ int ah__training_open_data(struct ah_training *training)
     if (!path || !path[0])
         return ah__fail(AH_EINPUT, "data: found none, expected text, JSON lines, a folder of them or a token file");
     enum ah_data_format format;
-    struct ah_corpus_chat chat = {model_path, training->options->chat_template, AH_TRAIN_ON_ASSISTANT};
+    const char *adapter =
+        training->settings.tuning.lora_rank && training->resumed.folder ? training->resumed.folder : training->adapter;
+    struct ah_corpus_chat chat = {model_path, training->options->chat_template, AH_TRAIN_ON_ASSISTANT, adapter};
     AH_TRY(ah__train_on_parse(&chat.train_on, training->options->train_on));
     bool bytes = training->resumed.bytes || ah__data_as_bytes(training->options->data_format);
-    AH_TRY(ah__text_tokenizer_open(&training->tokenizer, model_path, ah_model_get(training->model)->vocab_size, bytes));
+    AH_TRY(ah__adapter_tokenizer_open(&training->tokenizer, model_path, adapter,
+                                      ah_model_get(training->model)->vocab_size, bytes));
     AH_TRY(ah__tokenizer_end_set(training->tokenizer, training->options->eos));
     AH_TRY(ah__data_format_parse(&format, training->options->data_format));
     const struct ah_tokens_options options = {

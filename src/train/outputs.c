@@ -130,7 +130,10 @@ static int fill_base(struct ah_checkpoint *state, const struct ah_training *trai
     const char *path = training->options->model_path;
     if (!training->settings.tuning.lora_rank)
         return AH_OK;
+    const char *name = training->options->base_name ? training->options->base_name : training->resumed.base_name;
     AH_TRY(ah__weights_signature(&state->base_signature, training->weights));
+    if (name && name[0])
+        AH_TRY(ah__strdup(&state->base_name, name));
     if (!path)
         return ah__strdup(&state->base, training->resumed.base);
     char *folder; /* also of its config.json */

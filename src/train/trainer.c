@@ -56,6 +56,8 @@ static void training_fini(struct ah_training *training)
     ah__tokenizer_close(training->tokenizer);
     ah__model_files_free(&training->files);
     ah__free(training->weights);
+    ah__adapter_tensors_close(&training->adapted);
+    ah__free(training->adapter);
     ah_model_free(training->own_model);
     ah__checkpoint_close(&training->resumed);
     ah__run_config_free(&training->run_config);

@@ -5,6 +5,7 @@
 #define AH_TRAIN_TRAINING_H
 
 #include "session/session.h"
+#include "train/adapter_tensors.h"
 #include "train/checkpoint.h"
 #include "train/loop.h"
 #include "train/out_folder.h"
@@ -18,9 +19,11 @@ struct ah_training {
     struct ah_run_config run_config;        /* of the training that is resumed, started again or to be like */
     bool has_run_config;
     const struct ah_model *model;
-    struct ah_model *own_model;  /* null when the caller gave one */
-    char *weights;               /* the file that a new training starts from; null: random numbers */
-    struct ah_model_files files; /* of the model, that checkpoints hold too */
+    struct ah_model *own_model;        /* null when the caller gave one */
+    struct ah_adapter_tensors adapted; /* that a new training begins with; zero: none */
+    char *adapter;                     /* its folder */
+    char *weights;                     /* the file that a new training starts from; null: random numbers */
+    struct ah_model_files files;       /* of the model, that checkpoints hold too */
     const struct ah_tokenizer *tokenizer;
     struct ah_mixture *data; /* null: batches are the caller's */
     struct ah_settings settings;
@@ -47,6 +50,11 @@ void ah__training_fault(const struct ah_training *training, const char *format, 
 int ah__training_open_inputs(struct ah_training *training);
 /* The data part of it: known after the settings are. A training on the caller's batches has none. */
 int ah__training_open_data(struct ah_training *training);
+/* The adapter that a new training begins with, held against the model: its tokenizer's and template's files take the
+ * place of the model's. */
+int ah__training_open_adapter(struct ah_training *training);
+/* A note where adapters call their model by a path that nobody else has. */
+int ah__training_tell_base(const struct ah_training *training);
 /* Several ranks: that all were given the same. Collective. AH_EINPUT names the rank and what differs. */
 int ah__training_same_inputs(const struct ah_training *training);
 /* Opens the session, up to its device. Collective. */

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "io/adapter_config.h"
+#include "io/adapter_files.h"
 #include "op/codes.h"
 
 struct ah_tuning ah__tuning_view(const struct ah_tuning_settings *settings)
@@ -91,14 +93,13 @@ int ah__tuning_resolve(struct ah_tuning_settings *out, const struct ah_tuning *a
     return AH_OK;
 }
 
-static int of_config(struct ah_tuning_settings *out, const struct ah_adapter_config *config, const char *folder,
-                     bool no_dropout)
+static int of_config(struct ah_tuning_settings *out, const struct ah_adapter_config *config, bool no_dropout)
 {
     if (config->dropout > 0 && !no_dropout)
         return ah__fail(AH_EINPUT,
-                        "%s/" AH_ADAPTER_CONFIG ": key 'lora_dropout': found %g, expected 0: training drops nothing; "
+                        "%s: key 'lora_dropout': found %g, expected 0: training drops nothing; "
                         "--no-dropout (no_dropout) takes it as 0",
-                        folder, config->dropout);
+                        config->path, config->dropout);
     *out = (struct ah_tuning_settings){
         .lora_rank = config->rank, .lora_alpha = config->alpha, .lora_rslora = config->rslora};
     snprintf(out->lora_targets, sizeof out->lora_targets, "%s", config->targets);
@@ -109,12 +110,16 @@ int ah__tuning_of_adapter(struct ah_tuning_settings *out, const struct ah_tuning
                           bool no_dropout)
 {
     struct ah_adapter_config config;
+    char *found;
     AH_TRY(check_alpha(asked->lora_alpha));
     if (asked->lora_rank || asked->lora_alpha > 0 || asked->lora_rslora || asked->lora_targets || asked->freeze)
         return ah__fail(AH_EINPUT, "adapter: found %s beside other settings of what is trained, expected one of them",
                         folder);
-    AH_TRY(ah__adapter_config_load(&config, folder));
-    int status = of_config(out, &config, folder, no_dropout);
+    AH_TRY(ah__adapter_find(&found, folder));
+    int status = ah__adapter_config_load(&config, found);
+    if (status == AH_OK)
+        status = of_config(out, &config, no_dropout);
+    ah__free(found);
     if (status == AH_OK)
         status = take_frozen(out, asked->frozen, false);
     ah__adapter_config_free(&config);

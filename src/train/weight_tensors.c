@@ -112,10 +112,9 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct ah_weight_tensor *)a)->name, ((const struct ah_weight_tensor *)b)->name);
 }
 
-static int names_sort(struct ah_weight_tensors *tensors)
+int ah__weight_tensors_sort(struct ah_weight_tensors *tensors)
 {
     struct ah_weight_tensor *all = tensors->tensors;
-    prefixes_cut(tensors);
     if (tensors->count)
         qsort(all, tensors->count, sizeof *all, compare_names);
     for (size_t i = 1; i < tensors->count; i++)
@@ -127,9 +126,11 @@ static int names_sort(struct ah_weight_tensors *tensors)
 
 int ah__weight_tensors_open(struct ah_weight_tensors *out, const char *path)
 {
-    *out = (struct ah_weight_tensors){.path = path};
+    *out = (struct ah_weight_tensors){0};
+    AH_TRY(ah__arena_strdup(&out->arena, &out->path, path));
     AH_TRY(ah__gguf_is(path) ? gguf_read(out) : shards_read(out));
-    return names_sort(out);
+    prefixes_cut(out);
+    return ah__weight_tensors_sort(out);
 }
 
 void ah__weight_tensors_close(struct ah_weight_tensors *tensors)

@@ -32,9 +32,11 @@ struct ah_weight_tensors {
     struct ah_arena arena;
 };
 
-/* `path` must outlive it. Close also what could not be opened. As ah__shards_open and ah__gguf_open; AH_EINPUT too. */
+/* Close also what could not be opened. As ah__shards_open and ah__gguf_open; AH_EINPUT too. */
 int ah__weight_tensors_open(struct ah_weight_tensors *out, const char *path);
 void ah__weight_tensors_close(struct ah_weight_tensors *tensors);
+/* Brings them in order again after names were changed. AH_ECORRUPT: one name twice. */
+int ah__weight_tensors_sort(struct ah_weight_tensors *tensors);
 /* Null: no tensor of that name. */
 const struct ah_weight_tensor *ah__weight_tensors_find(const struct ah_weight_tensors *tensors, const char *name);
 /* Values of a tensor that has this shape. AH_EINPUT: of a type that is not read; AH_ECORRUPT: of another shape. */

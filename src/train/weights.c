@@ -8,10 +8,9 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "io/adapter_config.h"
 #include "io/gguf.h"
 #include "io/shards.h"
-#include "train/weight_tensors.h"
+#include "train/adapter_tensors.h"
 
 /* ---- which file -------------------------------------------------------------------------------------------------- */
 
@@ -80,12 +79,12 @@ struct source {
     const char *path;
     struct ah_weight_tensors tensors;
     const struct ah_partition *partition;
-    bool adapters;                    /* its tensors are those of adapters, else the model's own */
-    size_t cut;                       /* bytes at the start of parameters' names that tensors lack */
-    const char *head;                 /* a tied head that is there once more; null: it is not */
-    const char *head_alone;           /* a tied head that is there instead of the embedding; null: none */
-    const struct ah_param *embedding; /* which that is */
-    size_t buffers;                   /* left out */
+    const struct ah_adapter_tensors *beside; /* has parameters of the model's own in place of the file's; may be null */
+    size_t cut;                              /* bytes at the start of parameters' names that tensors lack */
+    const char *head;                        /* a tied head that is there once more; null: it is not */
+    const char *head_alone;                  /* a tied head that is there instead of the embedding; null: none */
+    const struct ah_param *embedding;        /* which that is */
+    size_t buffers;                          /* left out */
     const char *buffer;
 };
 
@@ -111,8 +110,7 @@ static const struct ah_param *param_of(const struct source *source, const char *
 {
     const struct ah_partition *partition = source->partition;
     for (int p = 0; p < partition->param_count; p++)
-        if (partition->params[p].adapter == source->adapters &&
-            strcmp(name_of(source, &partition->params[p]), tensor) == 0)
+        if (!partition->params[p].adapter && strcmp(name_of(source, &partition->params[p]), tensor) == 0)
             return &partition->params[p];
     return NULL;
 }
@@ -220,17 +218,29 @@ static int fail_missing(const struct source *source, const char *missing, size_t
                     tensors->tensors[tensors->count - 1].name);
 }
 
+static bool is_beside(const struct source *source, const struct ah_param *param)
+{
+    return source->beside && ah__adapter_tensors_whole(source->beside, param->name);
+}
+
+/* The parameter's; for a head that an adapter set free from the embedding, which was both, the embedding's. */
+static const struct ah_weight_tensor *tensor_of(const struct source *source, const struct ah_param *param)
+{
+    const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&source->tensors, name_of(source, param));
+    if (!tensor && source->beside && matches(param->name, head_names, AH_LENGTH(head_names)))
+        tensor = ah__weight_tensors_find(&source->tensors, own_name(source, &source->partition->params[0]));
+    return tensor;
+}
+
 static int missing_check(const struct source *source)
 {
     const struct ah_partition *partition = source->partition;
     const char *missing = NULL;
     size_t count = 0;
     for (int p = 0; p < partition->param_count; p++) {
-        if (partition->params[p].adapter != source->adapters)
-            continue;
-        const char *name = name_of(source, &partition->params[p]);
-        if (!ah__weight_tensors_find(&source->tensors, name))
-            missing = count++ ? missing : name;
+        const struct ah_param *param = &partition->params[p];
+        if (!param->adapter && !is_beside(source, param) && !tensor_of(source, param))
+            missing = count++ ? missing : name_of(source, param);
     }
     return count ? fail_missing(source, missing, count - 1) : AH_OK;
 }
@@ -239,8 +249,7 @@ static int missing_check(const struct source *source)
 
 static int load_one(float *buffer, const struct source *source, const struct ah_param *param)
 {
-    const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&source->tensors, name_of(source, param));
-    return ah__weight_tensor_read(buffer, &source->tensors, tensor, param->shape);
+    return ah__weight_tensor_read(buffer, &source->tensors, tensor_of(source, param), param->shape);
 }
 
 static int load_all(struct source *source, struct ah_run *run)
@@ -253,7 +262,7 @@ static int load_all(struct source *source, struct ah_run *run)
     AH_TRY(ah__new(&buffer, (size_t)ah__partition_largest(source->partition), sizeof *buffer));
     int status = AH_OK;
     for (int p = 0; p < source->partition->param_count && status == AH_OK; p++) {
-        if (source->partition->params[p].adapter != source->adapters)
+        if (source->partition->params[p].adapter || is_beside(source, &source->partition->params[p]))
             continue;
         status = load_one(buffer, source, &source->partition->params[p]);
         if (status == AH_OK)
@@ -301,28 +310,41 @@ int ah__weights_signature(uint64_t *out, const char *path)
     return status;
 }
 
-int ah__weights_load_adapter(const char *folder, const struct ah_partition *partition, struct ah_run *run)
+/* Factors, and what the adapter has in place of the model's own. */
+static int adapter_read(float *buffer, const struct ah_adapter_tensors *adapter, const struct ah_param *param)
 {
-    char *path;
-    AH_TRY(ah__sprintf(&path, "%s/" AH_ADAPTER_FILE, folder));
-    struct source source = {.path = path, .partition = partition, .adapters = true};
-    int status = ah__weight_tensors_open(&source.tensors, path);
-    if (status == AH_OK)
-        status = load_all(&source, run);
-    ah__weight_tensors_close(&source.tensors);
-    ah__free(path);
+    return param->adapter ? ah__adapter_tensors_read(buffer, adapter, param->name, param->shape)
+                          : ah__weight_tensor_read(buffer, &adapter->tensors,
+                                                   ah__adapter_tensors_whole(adapter, param->name), param->shape);
+}
+
+static int adapter_load(const struct ah_adapter_tensors *adapter, const struct ah_partition *partition,
+                        struct ah_run *run)
+{
+    float *buffer;
+    AH_TRY(ah__new(&buffer, (size_t)ah__partition_largest(partition), sizeof *buffer));
+    int status = AH_OK;
+    for (int p = 0; p < partition->param_count && status == AH_OK; p++) {
+        const struct ah_param *param = &partition->params[p];
+        if (!param->adapter && !ah__adapter_tensors_whole(adapter, param->name))
+            continue;
+        status = adapter_read(buffer, adapter, param);
+        if (status == AH_OK)
+            status = ah__run_load(run, p, AH_RUN_PARAM, buffer);
+    }
+    ah__free(buffer);
     return status;
 }
 
-int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], const char *path, const struct ah_partition *partition,
-                     struct ah_run *run)
+int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], const char *path, const struct ah_adapter_tensors *adapter,
+                     const struct ah_partition *partition, struct ah_run *run)
 {
-    struct source source = {.path = path, .partition = partition};
+    struct source source = {.path = path, .partition = partition, .beside = adapter};
     int status = ah__weight_tensors_open(&source.tensors, path);
     if (status == AH_OK)
         status = load_all(&source, run);
     if (status == AH_OK)
         describe_left_out(note, &source);
     ah__weight_tensors_close(&source.tensors);
-    return status;
+    return status == AH_OK && adapter ? adapter_load(adapter, partition, run) : status;
 }

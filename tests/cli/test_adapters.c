@@ -286,11 +286,10 @@ static void configurations_of_adapters_are_read_or_refused(void **state)
          "adapter_model.safetensors: "}, /* which says what has adapters: there is none */
         {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"arrow_config\": {\"top_k\": 3}}",
          "key 'arrow_config': found {\"top_k\":3}, expected nothing: it is not supported"},
-        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"rank_pattern\": {\"v_proj\": 2}}",
-         "key 'rank_pattern': found {\"v_proj\":2}, expected nothing: it is not supported"},
-        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"lora_dropout\": 0.1, "
-         "\"target_modules\": [\"q_proj\"]}",
-         "key 'lora_dropout': found 0.1, expected 0: training drops nothing; --no-dropout"},
+        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"rank_pattern\": {\"v_proj\": 0}}",
+         "key 'rank_pattern.v_proj': found another value, expected a number above 0"},
+        {"{\"peft_type\": \"LORA\", \"layers_to_transform\": \"1\"}",
+         "key 'layers_to_transform': found another value, expected numbers of layers"},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
         char path[300], options[500];
@@ -325,6 +324,21 @@ static void targets_that_are_no_names_are_those_of_the_file(void **state)
         train(name, options);
         assert_ran(0);
         same_file("on0", name, "adapter_model.safetensors");
+    }
+    static const struct {
+        const char *config, *says;
+    } refused[] = {
+        {"\"lora_dropout\": 0.1", "key 'lora_dropout': found 0.1, expected 0: training drops nothing; --no-dropout"},
+        {"\"alpha_pattern\": {\"q_proj\": 3}",
+         "key 'alpha_pattern': found scales that differ, expected one for all; autohete merge makes a model of it"},
+        {"\"modules_to_save\": [\"no_such\"]", "key 'modules_to_save': found modules, expected none; autohete merge"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(refused); i++) {
+        snprintf(json, sizeof json, "{\"peft_type\": \"LORA\", \"r\": 2, \"target_modules\": %s, %s}", targets[0],
+                 refused[i].config);
+        assert_ok(ah__file_write(path, json, strlen(json)));
+        train("never", options);
+        assert_refused(refused[i].says);
     }
 }
 

@@ -38,7 +38,7 @@ static void make(struct made *made, const char *template, const char *data)
 
 static int load(struct ah_corpus *corpus, const struct made *made, enum ah_train_on train_on, int64_t most)
 {
-    const struct ah_corpus_chat chat = {made->folder, NULL, train_on};
+    const struct ah_corpus_chat chat = {made->folder, NULL, train_on, NULL};
     const char *path = made->data;
     return ah__corpus_load(corpus, &path, 1, AH_DATA_AUTO, &ah__tokenizer_bytes, &chat, VOCAB, most);
 }

@@ -584,6 +584,7 @@ class ah_train_options(Structure):
         ("adapter_dir", c_char_p),
         ("convert_states", c_bool),
         ("passes", c_int),
+        ("base_name", c_char_p),
     ]
 
 
@@ -633,6 +634,7 @@ FUNCTIONS = {
     "ah_size_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
     "ah_count_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
     "ah_chat_open": (c_int, [POINTER(c_void_p), c_char_p, c_char_p]),
+    "ah_chat_open_adapted": (c_int, [POINTER(c_void_p), c_char_p, c_char_p, c_char_p]),
     "ah_chat_close": (None, [c_void_p]),
     "ah_chat_render": (c_int, [POINTER(c_char_p), POINTER(c_size_t), c_void_p, POINTER(ah_chat_options)]),
     "ah_chat_mask": (c_int, [POINTER(c_char_p), POINTER(c_size_t), c_void_p, POINTER(ah_chat_options), c_char_p]),
@@ -642,8 +644,10 @@ FUNCTIONS = {
     "ah_export_gguf_noted": (c_int, [POINTER(c_char_p), c_char_p, c_char_p, c_char_p]),
     "ah_export_adapter": (c_int, [POINTER(c_char_p), c_char_p, c_char_p, c_char_p, c_char_p]),
     "ah_merge": (c_int, [c_char_p, c_char_p, c_char_p, c_char_p]),
+    "ah_merge_noted": (c_int, [POINTER(c_char_p), c_char_p, c_char_p, c_char_p, c_char_p]),
     "ah_tokenizer_open": (c_int, [POINTER(c_void_p), c_char_p]),
     "ah_tokenizer_note": (c_int, [POINTER(c_char_p), c_char_p]),
+    "ah_adapter_note": (c_int, [POINTER(c_char_p), c_char_p, c_char_p]),
     "ah_tokenizer_close": (None, [c_void_p]),
     "ah_tokenizer_name": (c_char_p, [c_void_p]),
     "ah_tokenizer_vocab_size": (c_int32, [c_void_p]),

@@ -7,6 +7,7 @@
 #include "infer/sample.h"
 #include "io/corpus.h"
 #include "io/model_chat.h"
+#include "tokenizer/utf8.h"
 
 enum { CONTEXT_MOST = 4096, ANSWER_MOST = 512 };
 
@@ -195,9 +196,23 @@ static int answer_write(struct ah_buf *answer, struct ah_talk *talk)
     return answer->status;
 }
 
+/* What the model said is text from now on, whatever bytes it made. */
+static int answer_keep(struct ah_talk *talk, const struct ah_buf *answer)
+{
+    struct ah_buf text = {0};
+    ah__utf8_repair(&text, answer->text ? answer->text : "", answer->length);
+    int status = text.status;
+    if (status == AH_OK)
+        status = message_add(talk, "assistant", text.text ? text.text : "");
+    ah__buf_free(&text);
+    return status;
+}
+
 int ah_talk_say(struct ah_talk *talk, const char *text)
 {
     struct ah_buf answer = {0};
+    if (!talk)
+        return ah__fail(AH_EINPUT, "chat: found none, expected one that is open");
     int before = cJSON_GetArraySize(talk->messages);
     int status = message_add(talk, "user", text);
     if (status == AH_OK)
@@ -205,7 +220,7 @@ int ah_talk_say(struct ah_talk *talk, const char *text)
     if (status == AH_OK)
         status = answer_write(&answer, talk);
     if (status == AH_OK)
-        status = message_add(talk, "assistant", answer.text ? answer.text : "");
+        status = answer_keep(talk, &answer);
     while (status != AH_OK && cJSON_GetArraySize(talk->messages) > before) /* as if nothing had been said */
         cJSON_DeleteItemFromArray(talk->messages, before);
     ah__buf_free(&answer);

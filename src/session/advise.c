@@ -175,6 +175,8 @@ static int speed(double *tokens_per_s, const struct change *change, const struct
 int ah_session_advise(struct ah_advice *out, const struct ah_session *session, const struct ah_budget *budget,
                       const char *policy, bool times)
 {
+    if (!session)
+        return ah__fail(AH_EINPUT, "session: found none, expected one that is open");
     struct refused refused = {.session = session,
                               .options = ah__session_step(session),
                               .size = session->info.micro_batch > 0 ? session->info.micro_batch : 1};

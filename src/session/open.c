@@ -207,34 +207,34 @@ void ah_session_close(struct ah_session *session)
     ah__free(session);
 }
 
-/* ---- what it has ------------------------------------------------------------------------------------------------- */
+/* ---- what it has: of no session nothing -------------------------------------------------------------------------- */
 
 const struct ah_session_info *ah_session_get(const struct ah_session *session)
 {
-    return &session->info;
+    return session ? &session->info : NULL;
 }
 
 const struct ah_model *ah_session_model(const struct ah_session *session)
 {
-    return session->model;
+    return session ? session->model : NULL;
 }
 
 const struct ah_graph *ah_session_graph(const struct ah_session *session)
 {
-    return session->graph;
+    return session ? session->graph : NULL;
 }
 
 const struct ah_partition *ah_session_partition(const struct ah_session *session)
 {
-    return session->partition;
+    return session ? session->partition : NULL;
 }
 
 const struct ah_profile *ah_session_profile(const struct ah_session *session)
 {
-    return session->profile;
+    return session ? session->profile : NULL;
 }
 
 const struct ah_plan *ah_session_plan(const struct ah_session *session)
 {
-    return session->plan.switches.layers ? &session->plan : NULL;
+    return session && session->plan.switches.layers ? &session->plan : NULL;
 }

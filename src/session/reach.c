@@ -162,6 +162,8 @@ static int step(struct ah_session *session, bool missing, int (*make)(struct ah_
 
 int ah_session_reach(struct ah_session *session, enum ah_session_stage stage)
 {
+    if (!session)
+        return ah__fail(AH_EINPUT, "session: found none, expected one that is open");
     bool auto_size = session->info.micro_batch_chosen;
     bool wants_device = stage == AH_SESSION_DEVICE || (stage > AH_SESSION_DEVICE && measures(session));
     if (stage >= AH_SESSION_PARTITION)
@@ -184,6 +186,8 @@ static bool is_off(const struct ah_session *session, int64_t step_ns, int64_t st
 
 int ah_session_measured(bool *dropped, struct ah_session *session, int64_t step_ns, int64_t steps)
 {
+    if (!session)
+        return ah__fail(AH_EINPUT, "session: found none, expected one that is open");
     bool off = measures(session) && is_off(session, step_ns, steps); /* rank 0's clock counts */
     *dropped = false;
     AH_TRY(session->comm->ops->move(session->comm, &off, sizeof off, 0, AH_ALL_RANKS));

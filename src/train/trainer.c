@@ -161,6 +161,8 @@ static int nothing_more(const struct ah_trainer *trainer)
 /* Before the first step. */
 static int start(struct ah_trainer *trainer)
 {
+    if (!trainer)
+        return ah__fail(AH_EINPUT, "trainer: found none, expected one that is open");
     struct ah_training *training = &trainer->training;
     if (trainer->stopped_early)
         return nothing_more(trainer);
@@ -224,8 +226,8 @@ static int batch_check(const struct ah_training *training, const struct ah_batch
 
 int ah_trainer_begin(struct ah_trainer *trainer, const struct ah_batch *batch)
 {
-    struct ah_training *training = &trainer->training;
     AH_TRY(start(trainer));
+    struct ah_training *training = &trainer->training;
     int64_t begun = ah__loop_outstanding(&training->loop);
     if (begun >= AH_RUN_IN_FLIGHT)
         return ah__fail(AH_EINPUT, "step: found %lld begun and not waited for, expected fewer", (long long)begun);
@@ -235,8 +237,8 @@ int ah_trainer_begin(struct ah_trainer *trainer, const struct ah_batch *batch)
 
 int ah_trainer_wait(struct ah_trainer *trainer, struct ah_step *step)
 {
-    struct ah_training *training = &trainer->training;
     AH_TRY(start(trainer));
+    struct ah_training *training = &trainer->training;
     if (ah__loop_outstanding(&training->loop) == 0)
         return ah__fail(AH_EINPUT, "step: found none begun, expected one to wait for");
     return stepped(trainer, ah__loop_wait(&training->loop, step));
@@ -253,11 +255,11 @@ int ah_trainer_step_on(struct ah_trainer *trainer, const struct ah_batch *batch,
 
 int ah_trainer_save(struct ah_trainer *trainer, const char *dir)
 {
-    struct ah_training *training = &trainer->training;
     int status = start(trainer);
     if (status == AH_EEND) /* told to stop before there was anything to save */
         return AH_OK;
     AH_TRY(status);
+    struct ah_training *training = &trainer->training;
     if (dir) {
         AH_TRY(ah__loop_drain(&training->loop));
         if (training->loop.step == training->loop.start)
@@ -270,24 +272,24 @@ int ah_trainer_save(struct ah_trainer *trainer, const char *dir)
     return finish(trainer);
 }
 
-/* ---- what is known ----------------------------------------------------------------------------------------------- */
+/* ---- what is known: of no trainer nothing ------------------------------------------------------------------------ */
 
 void ah_trainer_device(const struct ah_trainer *trainer, struct ah_device *out)
 {
-    *out = trainer->training.session ? trainer->training.session->info.device : (struct ah_device){0};
+    *out = trainer && trainer->training.session ? trainer->training.session->info.device : (struct ah_device){0};
 }
 
 void ah_trainer_summary(const struct ah_trainer *trainer, struct ah_train_summary *out)
 {
     *out = (struct ah_train_summary){.profile_kept_s = -1};
-    if (!trainer->stopped_early)
+    if (trainer && !trainer->stopped_early)
         ah__training_summary(out, &trainer->training);
 }
 
 int ah_trainer_source(const struct ah_trainer *trainer, int number, struct ah_train_source *out)
 {
-    const struct ah_training *training = &trainer->training;
-    int count = training->data ? (int)ah__mixture_count(training->data) : 0;
+    const struct ah_training *training = trainer ? &trainer->training : NULL;
+    int count = training && training->data ? (int)ah__mixture_count(training->data) : 0;
     if (number < 0 || number >= count)
         return ah__fail(AH_EEND, "data: found %d source%s, expected more than %d", count, count == 1 ? "" : "s",
                         number);
@@ -309,7 +311,7 @@ int ah_trainer_source(const struct ah_trainer *trainer, int number, struct ah_tr
 
 void ah_trainer_plan(const struct ah_trainer *trainer, struct ah_plan *out, struct ah_budget *budget)
 {
-    const struct ah_session *session = trainer->training.session;
+    const struct ah_session *session = trainer ? trainer->training.session : NULL;
     *out = session ? session->plan : (struct ah_plan){0};
     if (budget)
         *budget = session ? session->info.budget : (struct ah_budget){0};
@@ -317,6 +319,8 @@ void ah_trainer_plan(const struct ah_trainer *trainer, struct ah_plan *out, stru
 
 const struct ah_timeline *ah_trainer_timeline(struct ah_trainer *trainer, bool measured)
 {
+    if (!trainer)
+        return NULL;
     struct ah_training *training = &trainer->training;
     if (!measured)
         return training->predicted;
@@ -326,6 +330,10 @@ const struct ah_timeline *ah_trainer_timeline(struct ah_trainer *trainer, bool m
 
 void ah_trainer_result(struct ah_trainer *trainer, struct ah_train_result *result)
 {
+    if (!trainer) {
+        *result = (struct ah_train_result){0};
+        return;
+    }
     struct ah_training *training = &trainer->training;
     if (trainer->stopped_early) {
         fill_stopped(result, training);

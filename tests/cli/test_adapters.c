@@ -388,9 +388,9 @@ static void pictures_say_what_is_frozen(void **state)
     const struct {
         const char *options, *types, *rates;
     } rows[] = {{"", "tokens, bf16; on rtx4090-64g", "bf16, rates"},
-                {"--lora-rank 16", "tokens, bf16, 11.3 M trained; on rtx4090-64g", "bf16, rates"},
+                {"--lora-rank 16", "tokens, bf16, 11.3 M trained; on rtx4090-64g", "bf16, adapters of rank 16, rates"},
                 {"--lora-rank 16 --frozen nf4", "tokens, bf16, 11.3 M trained beside nf4; on rtx4090-64g",
-                 "bf16 beside nf4, rates"}};
+                 "bf16, adapters of rank 16 beside nf4, rates"}};
     const char *dir = ah_test_folder();
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         run("simulate --hardware rtx4090-64g --model %s/../models/llama-3.2-1b.json --batch 2 --seq 64 %s --plan "

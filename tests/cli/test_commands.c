@@ -379,8 +379,8 @@ static void policies_on_a_machine(void **state)
     policies = cJSON_GetObjectItem(tree, "policies");
     assert_int_equal(cJSON_GetArraySize(policies), 2);
     assert_true(number(entry(policies, "resident"), "over_bytes") == 1);
-    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(entry(policies, "resident"), "reason")),
-                        "device memory: 1 B too much");
+    const char *reason = cJSON_GetStringValue(cJSON_GetObjectItem(entry(policies, "resident"), "reason"));
+    assert_int_equal(strncmp(reason, "device memory: 1 B too much; --", 31), 0); /* and what would do */
     cJSON_Delete(tree);
 }
 

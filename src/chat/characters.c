@@ -1,6 +1,7 @@
 /* Characters, white space and case, over utf8proc. */
 #include "chat/characters.h"
 
+#include <stdint.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -31,6 +32,13 @@ const char *ah__text_find_last(const char *text, size_t length, const char *part
         if (memcmp(text + at - 1, part, part_length) == 0)
             return text + at - 1;
     return NULL;
+}
+
+size_t ah__text_find_cost(size_t length, size_t part_length)
+{
+    enum { WORD = 16 };
+    size_t each = 2 + part_length / WORD;
+    return length > SIZE_MAX / each ? SIZE_MAX : length * each;
 }
 
 bool ah__is_space(uint32_t code)
@@ -89,6 +97,8 @@ static void put_upper(struct ah_buf *to, utf8proc_int32_t code, bool title)
 
 static bool is_cased(utf8proc_int32_t code)
 {
+    if (code < 0x80)
+        return (code >= 'A' && code <= 'Z') || (code >= 'a' && code <= 'z');
     utf8proc_category_t category = utf8proc_category(code);
     return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT;
 }
@@ -121,6 +131,8 @@ void ah__text_case(struct ah_buf *to, const char *text, size_t length, enum ah_c
 
 bool ah__is_printable(uint32_t code)
 {
+    if (code < 0x7f)
+        return code >= ' ';
     switch (utf8proc_category((utf8proc_int32_t)code)) {
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:

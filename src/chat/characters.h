@@ -13,6 +13,8 @@ size_t ah__characters_at(const char *text, size_t length, size_t index);
 /* The first place of `part` (of any length) in the text, null: none; the same from the end. */
 const char *ah__text_find(const char *text, size_t length, const char *part, size_t part_length);
 const char *ah__text_find_last(const char *text, size_t length, const char *part, size_t part_length);
+/* What looking for `part` in a text is worth in bytes that are looked at, from either end. */
+size_t ah__text_find_cost(size_t length, size_t part_length);
 /* str.isspace() of a character. */
 bool ah__is_space(uint32_t code);
 /* Takes from the ends of the text what is white space or, where `set` is not null, one of its characters. */

@@ -73,7 +73,7 @@ static const struct ah_datum *reasoning_of(struct ah_datum message)
 {
     static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
     for (size_t i = 0; i < AH_LENGTH(names); i++) {
-        const struct ah_datum *found = ah__datum_member(message, names[i]);
+        const struct ah_datum *found = ah__datum_member(NULL, message, names[i]);
         if (found && found->kind != AH_DATUM_NONE)
             return found;
     }
@@ -134,7 +134,8 @@ static int values_read(struct ah_prepared *out, const struct ah_conversation *co
     AH_TRY(ah__datum_from_json(&messages, &out->heap, conversation->messages));
     AH_TRY(messages_take(out, messages));
     AH_TRY(ah__datum_from_json(&out->tools, &out->heap, conversation->tools));
-    return ah__datum_from_json(&out->variables, &out->heap, conversation->variables);
+    AH_TRY(ah__datum_from_json(&out->variables, &out->heap, conversation->variables));
+    return ah__heap_check(&out->heap);
 }
 
 int ah__prepared_read(struct ah_prepared *out, const struct ah_chat *chat, const struct ah_conversation *conversation)
@@ -170,7 +171,7 @@ static int variables_of(struct ah_datum *out, struct ah_heap *heap, const struct
     AH_TRY(copy_all(out, heap, prepared->variables));
     AH_TRY(ah__datum_set(out, heap, ah__datum_words("messages"), messages));
     AH_TRY(ah__datum_set(out, heap, ah__datum_words("tools"), prepared->tools));
-    if (!ah__datum_member(*out, "documents"))
+    if (!ah__datum_member(heap, *out, "documents"))
         AH_TRY(ah__datum_set(out, heap, ah__datum_words("documents"), ah__datum_none()));
     return ah__datum_set(out, heap, ah__datum_words("add_generation_prompt"), ah__datum_bool(generation));
 }

@@ -55,7 +55,7 @@ static int piece_take(struct ah_chat_masked *out, struct ah_chat_piece *piece)
 
 static bool is_assistant(struct ah_datum message)
 {
-    const struct ah_datum *role = ah__datum_member(message, "role");
+    const struct ah_datum *role = ah__datum_member(NULL, message, "role");
     return role && ah__datum_is(*role, "assistant");
 }
 
@@ -78,7 +78,7 @@ static int is_weighed(bool *out, const struct ah_prepared *prepared, size_t inde
     static const char *const keys[] = {"weight", "train", "training", "loss", "loss_weight"};
     *out = true;
     for (size_t i = 0; i < AH_LENGTH(keys); i++) {
-        const struct ah_datum *mark = ah__datum_member(prepared->messages.list->items[index], keys[i]);
+        const struct ah_datum *mark = ah__datum_member(NULL, prepared->messages.list->items[index], keys[i]);
         if (mark)
             AH_TRY(mark_read(out, prepared, index, keys[i], *mark));
     }

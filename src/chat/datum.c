@@ -6,9 +6,58 @@
 
 #include "chat/characters.h"
 
+/* A text longer than what may be written is of no use; looking at TOUCHED_MOST bytes takes a second or two. */
+enum { TEXT_MOST = 1 << 26, ITEM_COST = 32 };
+static const size_t TOUCHED_MOST = (size_t)1 << 32;
+static const char too_long[] = "text", too_much[] = "values", too_slow[] = "work";
+
+bool ah__heap_touch(struct ah_heap *heap, size_t bytes)
+{
+    if (!heap)
+        return true;
+    if (bytes > TOUCHED_MOST - heap->touched && !heap->excess)
+        heap->excess = too_slow;
+    heap->touched += heap->excess ? 0 : bytes;
+    return !heap->excess;
+}
+
+int ah__heap_check(const struct ah_heap *heap)
+{
+    if (!heap->excess)
+        return AH_OK;
+    if (heap->excess == too_slow)
+        return ah__fail(AH_EINPUT, "found a template that looks at more than %zu MiB of values, expected one that ends",
+                        TOUCHED_MOST >> 20);
+    return ah__fail(AH_EINPUT, "found more than %zu bytes of %s, expected at most so many in one rendering",
+                    heap->excess == too_long ? (size_t)TEXT_MOST : heap->most, heap->excess);
+}
+
+void ah__heap_put(struct ah_heap *heap, struct ah_buf *to, const char *text, size_t length)
+{
+    if (!ah__heap_touch(heap, length))
+        return;
+    if (length > TEXT_MOST - (to->length < TEXT_MOST ? to->length : TEXT_MOST))
+        heap->excess = too_long;
+    else if (length > heap->most - heap->used)
+        heap->excess = too_much;
+    else {
+        heap->used += length;
+        ah__buf_add(to, text, length);
+    }
+}
+
+int ah__heap_text(struct ah_heap *heap, char **out, size_t length)
+{
+    if (length > TEXT_MOST)
+        heap->excess = too_long;
+    AH_TRY(ah__heap_check(heap));
+    return ah__heap_new(heap, out, length + 1, 1);
+}
+
 int ah__heap_new(struct ah_heap *heap, void *out, size_t count, size_t size)
 {
     enum { ROUNDING = 16 };
+    AH_TRY(ah__heap_check(heap));
     size_t left = heap->most - heap->used;
     if (size && count > (left > ROUNDING ? left - ROUNDING : 0) / size)
         return ah__fail(AH_EINPUT, "found values of more than %zu bytes, expected at most so many in one rendering",
@@ -37,7 +86,7 @@ struct ah_datum ah__datum_undefined(const char *name, size_t length)
 int ah__datum_copy(struct ah_datum *out, struct ah_heap *heap, const char *text, size_t length)
 {
     char *copy;
-    AH_TRY(ah__heap_new(heap, &copy, length + 1, 1));
+    AH_TRY(ah__heap_text(heap, &copy, length));
     if (length)
         memcpy(copy, text, length);
     *out = ah__datum_text(copy, length);
@@ -104,16 +153,17 @@ static int deepen(int *depth, struct ah_datum inner)
 int ah__datum_append(struct ah_datum *list, struct ah_heap *heap, struct ah_datum item)
 {
     struct ah_datum_list *to = list->list;
+    AH_TRY(ah__heap_check(heap));
     AH_TRY(deepen(&to->depth, item));
     AH_TRY(grow(heap, &to->items, &to->room, to->count, sizeof *to->items));
     to->items[to->count++] = item;
     return AH_OK;
 }
 
-static struct ah_datum *find(const struct ah_datum_dict *dict, struct ah_datum key)
+static struct ah_datum *find(struct ah_heap *heap, const struct ah_datum_dict *dict, struct ah_datum key)
 {
     for (size_t i = 0; i < dict->count; i++)
-        if (ah__datum_equal(dict->pairs[i].key, key))
+        if (ah__datum_equal(heap, dict->pairs[i].key, key))
             return &dict->pairs[i].value;
     return NULL;
 }
@@ -121,7 +171,8 @@ static struct ah_datum *find(const struct ah_datum_dict *dict, struct ah_datum k
 int ah__datum_set(struct ah_datum *dict, struct ah_heap *heap, struct ah_datum key, struct ah_datum value)
 {
     struct ah_datum_dict *to = dict->dict;
-    struct ah_datum *known = find(to, key);
+    struct ah_datum *known = find(heap, to, key);
+    AH_TRY(ah__heap_check(heap));
     if (key.kind == AH_DATUM_LIST || key.kind == AH_DATUM_DICT || key.kind == AH_DATUM_UNDEFINED)
         return ah__fail(AH_EINPUT, "found a %s as a key, expected a string or a number", ah__datum_type(key));
     AH_TRY(deepen(&to->depth, key));
@@ -198,30 +249,33 @@ bool ah__datum_true(struct ah_datum value)
     }
 }
 
-static bool lists_equal(const struct ah_datum_list *a, const struct ah_datum_list *b)
+static bool lists_equal(struct ah_heap *heap, const struct ah_datum_list *a, const struct ah_datum_list *b)
 {
     if (a->count != b->count)
         return false;
     for (size_t i = 0; i < a->count; i++)
-        if (!ah__datum_equal(a->items[i], b->items[i]))
+        if (!ah__datum_equal(heap, a->items[i], b->items[i]))
             return false;
     return true;
 }
 
-static bool dicts_equal(const struct ah_datum_dict *a, const struct ah_datum_dict *b)
+static bool dicts_equal(struct ah_heap *heap, const struct ah_datum_dict *a, const struct ah_datum_dict *b)
 {
     if (a->count != b->count)
         return false;
     for (size_t i = 0; i < a->count; i++) {
-        const struct ah_datum *other = find(b, a->pairs[i].key);
-        if (!other || !ah__datum_equal(a->pairs[i].value, *other))
+        const struct ah_datum *other = find(heap, b, a->pairs[i].key);
+        if (!other || !ah__datum_equal(heap, a->pairs[i].value, *other))
             return false;
     }
     return true;
 }
 
-bool ah__datum_equal(struct ah_datum a, struct ah_datum b)
+bool ah__datum_equal(struct ah_heap *heap, struct ah_datum a, struct ah_datum b)
 {
+    bool texts = a.kind == AH_DATUM_TEXT && b.kind == AH_DATUM_TEXT && a.length == b.length;
+    if (!ah__heap_touch(heap, ITEM_COST + (texts ? a.length : 0)))
+        return false;
     if (ah__datum_is_number(a) && ah__datum_is_number(b))
         return a.kind == AH_DATUM_REAL || b.kind == AH_DATUM_REAL ? ah__datum_as_real(a) == ah__datum_as_real(b)
                                                                   : ah__datum_as_int(a) == ah__datum_as_int(b);
@@ -232,9 +286,9 @@ bool ah__datum_equal(struct ah_datum a, struct ah_datum b)
         return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
     case AH_DATUM_LIST:
     case AH_DATUM_TUPLE:
-        return lists_equal(a.list, b.list);
+        return lists_equal(heap, a.list, b.list);
     case AH_DATUM_DICT:
-        return dicts_equal(a.dict, b.dict);
+        return dicts_equal(heap, a.dict, b.dict);
     case AH_DATUM_UNDEFINED:
     case AH_DATUM_NONE:
         return true;
@@ -252,17 +306,21 @@ static int texts_order(struct ah_datum a, struct ah_datum b)
     return order < 0 ? -1 : 1;
 }
 
-static int lists_order(int *order, const struct ah_datum_list *a, const struct ah_datum_list *b, const char *sign)
+static int lists_order(int *order, struct ah_heap *heap, const struct ah_datum_list *a, const struct ah_datum_list *b,
+                       const char *sign)
 {
     for (size_t i = 0; i < a->count && i < b->count; i++)
-        if (!ah__datum_equal(a->items[i], b->items[i]))
-            return ah__datum_order(order, a->items[i], b->items[i], sign);
+        if (!ah__datum_equal(heap, a->items[i], b->items[i]))
+            return ah__datum_order(order, heap, a->items[i], b->items[i], sign);
     *order = (a->count > b->count) - (a->count < b->count);
     return AH_OK;
 }
 
-int ah__datum_order(int *order, struct ah_datum a, struct ah_datum b, const char *sign)
+int ah__datum_order(int *order, struct ah_heap *heap, struct ah_datum a, struct ah_datum b, const char *sign)
 {
+    bool texts = a.kind == AH_DATUM_TEXT && b.kind == AH_DATUM_TEXT;
+    if (!ah__heap_touch(heap, ITEM_COST + (texts ? a.length < b.length ? a.length : b.length : 0)))
+        return ah__heap_check(heap);
     if (ah__datum_is_number(a) && ah__datum_is_number(b)) {
         if (a.kind != AH_DATUM_REAL && b.kind != AH_DATUM_REAL) {
             int64_t left = ah__datum_as_int(a), right = ah__datum_as_int(b);
@@ -273,35 +331,37 @@ int ah__datum_order(int *order, struct ah_datum a, struct ah_datum b, const char
         *order = (left > right) - (left < right);
         return AH_OK;
     }
-    if (a.kind == AH_DATUM_TEXT && b.kind == AH_DATUM_TEXT) {
+    if (texts) {
         *order = texts_order(a, b);
         return AH_OK;
     }
     if (a.kind == b.kind && (a.kind == AH_DATUM_LIST || a.kind == AH_DATUM_TUPLE))
-        return lists_order(order, a.list, b.list, sign);
+        return lists_order(order, heap, a.list, b.list, sign);
     return ah__fail(AH_EINPUT, "'%s' found between %s and %s, expected numbers or strings", sign, ah__datum_type(a),
                     ah__datum_type(b));
 }
 
-const struct ah_datum *ah__datum_get(struct ah_datum dict, struct ah_datum key)
+const struct ah_datum *ah__datum_get(struct ah_heap *heap, struct ah_datum dict, struct ah_datum key)
 {
-    return find(dict.dict, key);
+    return find(heap, dict.dict, key);
 }
 
-const struct ah_datum *ah__datum_member(struct ah_datum dict, const char *key)
+const struct ah_datum *ah__datum_member(struct ah_heap *heap, struct ah_datum dict, const char *key)
 {
     if (dict.kind != AH_DATUM_DICT && dict.kind != AH_DATUM_NAMESPACE)
         return NULL;
-    return find(dict.dict, ah__datum_words(key));
+    return find(heap, dict.dict, ah__datum_words(key));
 }
 
-int ah__datum_length(int64_t *length, struct ah_datum value)
+int ah__datum_length(int64_t *length, struct ah_heap *heap, struct ah_datum value)
 {
     switch (value.kind) {
     case AH_DATUM_UNDEFINED:
         *length = 0;
         return AH_OK;
     case AH_DATUM_TEXT:
+        if (!ah__heap_touch(heap, value.length))
+            return ah__heap_check(heap);
         *length = (int64_t)ah__characters(value.text, value.length);
         return AH_OK;
     case AH_DATUM_LIST:
@@ -316,23 +376,25 @@ int ah__datum_length(int64_t *length, struct ah_datum value)
     }
 }
 
-int ah__datum_contains(bool *found, struct ah_datum value, struct ah_datum item)
+int ah__datum_contains(bool *found, struct ah_heap *heap, struct ah_datum value, struct ah_datum item)
 {
     *found = false;
     if (value.kind == AH_DATUM_TEXT) {
         if (item.kind != AH_DATUM_TEXT)
             return ah__fail(AH_EINPUT, "'in' found a %s before a string, expected a string", ah__datum_type(item));
+        if (!ah__heap_touch(heap, ah__text_find_cost(value.length, item.length)))
+            return ah__heap_check(heap);
         *found = ah__text_find(value.text, value.length, item.text, item.length) != NULL;
         return AH_OK;
     }
     if (value.kind == AH_DATUM_DICT) {
-        *found = find(value.dict, item) != NULL;
+        *found = find(heap, value.dict, item) != NULL;
         return AH_OK;
     }
     if (value.kind == AH_DATUM_LIST || value.kind == AH_DATUM_TUPLE || value.kind == AH_DATUM_ITER) {
         struct ah_datum_list *list = value.list;
         for (size_t i = list->told; i < list->count && !*found; i++) {
-            *found = ah__datum_equal(list->items[i], item);
+            *found = ah__datum_equal(heap, list->items[i], item);
             list->told = value.kind == AH_DATUM_ITER ? i + 1 : 0;
         }
         return AH_OK;
@@ -344,6 +406,9 @@ int ah__datum_contains(bool *found, struct ah_datum value, struct ah_datum item)
 
 static int characters_list(struct ah_datum_list *out, struct ah_heap *heap, struct ah_datum text)
 {
+    enum { CHARACTER_COST = 4 };
+    if (!ah__heap_touch(heap, CHARACTER_COST * text.length))
+        return ah__heap_check(heap);
     size_t count = ah__characters(text.text, text.length), at = 0;
     AH_TRY(ah__heap_new(heap, &out->items, count + 1, sizeof *out->items));
     for (out->count = 0; out->count < count; out->count++) {

@@ -5,14 +5,26 @@
 #define AH_CHAT_DATUM_H
 
 #include "base/alloc.h"
+#include "base/buf.h"
 
-/* The memory of one rendering or one template. */
+/* The memory of one rendering or one template, and what was done with it. */
 struct ah_heap {
     struct ah_arena arena;
-    size_t used, most; /* bytes */
+    size_t used, most;  /* bytes of values and of text that is gathered */
+    size_t touched;     /* bytes that were looked at or written; slow ones count as many */
+    const char *excess; /* what there is too much of; null: nothing */
 };
 /* Zeroed memory for count objects; AH_EINPUT beyond the bound, AH_ENOMEM. Freed with the heap's arena. */
 int ah__heap_new(struct ah_heap *heap, void *out, size_t count, size_t size);
+/* Counts work that is worth looking at so many bytes. False: there was too much, now or before; whoever loops ends, and
+ * whatever it found does not count, since ah__heap_check fails. A null heap counts nothing. */
+bool ah__heap_touch(struct ah_heap *heap, size_t bytes);
+/* Appends text that is gathered in the heap's rendering; nothing once there is too much of anything. */
+void ah__heap_put(struct ah_heap *heap, struct ah_buf *to, const char *text, size_t length);
+/* AH_EINPUT: there was too much. */
+int ah__heap_check(const struct ah_heap *heap);
+/* Room for a text; AH_EINPUT: a text of so many bytes is too long. */
+int ah__heap_text(struct ah_heap *heap, char **out, size_t length);
 
 enum ah_datum_kind {
     AH_DATUM_UNDEFINED,
@@ -108,7 +120,7 @@ int ah__datum_append(struct ah_datum *list, struct ah_heap *heap, struct ah_datu
 /* Sets or replaces. AH_EINPUT: the key is none (a list, a dict). */
 int ah__datum_set(struct ah_datum *dict, struct ah_heap *heap, struct ah_datum key, struct ah_datum value);
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- asking: the heap counts what is looked at ------------------------------------------------------------------------ */
 
 bool ah__datum_is_number(struct ah_datum value); /* BOOL too, as in Python */
 double ah__datum_as_real(struct ah_datum number);
@@ -118,16 +130,16 @@ bool ah__datum_is(struct ah_datum text, const char *terminated);
 /* Python's name of the kind: "str". */
 const char *ah__datum_type(struct ah_datum value);
 bool ah__datum_true(struct ah_datum value);
-bool ah__datum_equal(struct ah_datum a, struct ah_datum b);
+bool ah__datum_equal(struct ah_heap *heap, struct ah_datum a, struct ah_datum b);
 /* -1, 0, 1 into *order; AH_EINPUT: Python does not compare them. `sign` for the message: "<". */
-int ah__datum_order(int *order, struct ah_datum a, struct ah_datum b, const char *sign);
+int ah__datum_order(int *order, struct ah_heap *heap, struct ah_datum a, struct ah_datum b, const char *sign);
 /* Null: no such key. */
-const struct ah_datum *ah__datum_get(struct ah_datum dict, struct ah_datum key);
-const struct ah_datum *ah__datum_member(struct ah_datum dict, const char *key);
+const struct ah_datum *ah__datum_get(struct ah_heap *heap, struct ah_datum dict, struct ah_datum key);
+const struct ah_datum *ah__datum_member(struct ah_heap *heap, struct ah_datum dict, const char *key);
 /* len(): characters, items, keys. AH_EINPUT: has none. */
-int ah__datum_length(int64_t *length, struct ah_datum value);
+int ah__datum_length(int64_t *length, struct ah_heap *heap, struct ah_datum value);
 /* Whether `item in value`. */
-int ah__datum_contains(bool *found, struct ah_datum value, struct ah_datum item);
+int ah__datum_contains(bool *found, struct ah_heap *heap, struct ah_datum value, struct ah_datum item);
 /* What `for` goes through, as a list that may be the value's own: characters of a text, keys of a dict, nothing of
  * UNDEFINED. Takes what an ITER has left. AH_EINPUT: cannot be gone through. */
 int ah__datum_items(struct ah_datum_list *out, struct ah_heap *heap, struct ah_datum value);

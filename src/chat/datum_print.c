@@ -9,18 +9,34 @@
 #include "base/format.h"
 #include "chat/characters.h"
 
-static void put(struct ah_buf *to, const char *words)
+/* What is worth looking at so many bytes. */
+enum { CHARACTER_COST = 64, REAL_COST = 16384 };
+
+static void put(struct ah_heap *heap, struct ah_buf *to, const char *words)
 {
-    ah__buf_add(to, words, strlen(words));
+    ah__heap_put(heap, to, words, strlen(words));
+}
+
+static void put_code(struct ah_heap *heap, struct ah_buf *to, const char *format, unsigned code)
+{
+    char text[16];
+    snprintf(text, sizeof text, format, code);
+    put(heap, to, text);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-/* The fewest digits that are the number again: "d.dddde+xx". */
+static void add(struct ah_buf *to, const char *words)
+{
+    ah__buf_add(to, words, strlen(words));
+}
+
+/* The fewest digits that are the number again: "d.dddde+xx". Of up to 15 digits of a normal number any others are
+ * zeros, which are left out. */
 static void shortest(char *text, size_t size, double value)
 {
-    enum { DIGITS_MOST = 17 };
-    for (int digits = 0; digits < DIGITS_MOST; digits++) {
+    enum { DIGITS_MOST = 17, DIGITS_SAFE = 14 };
+    for (int digits = isnormal(value) ? DIGITS_SAFE : 0; digits < DIGITS_MOST; digits++) {
         ah__snprintf(text, size, "%.*e", digits, value);
         if (ah__strtod(text, NULL) == value)
             return;
@@ -33,7 +49,7 @@ void ah__real_repr(struct ah_buf *to, double value)
     char text[40], digits[24];
     int count = 0;
     if (isnan(value) || isinf(value)) {
-        put(to, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+        add(to, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
         return;
     }
     shortest(text, sizeof text, value);
@@ -42,8 +58,10 @@ void ah__real_repr(struct ah_buf *to, double value)
     for (const char *c = text; c < mark; c++)
         if (*c >= '0' && *c <= '9')
             digits[count++] = *c;
+    while (count > 1 && digits[count - 1] == '0')
+        count--;
     if (text[0] == '-')
-        put(to, "-");
+        add(to, "-");
     if (exponent < FIXED_LEAST || exponent >= FIXED_BELOW) {
         ah__buf_add(to, digits, 1);
         if (count > 1)
@@ -52,112 +70,118 @@ void ah__real_repr(struct ah_buf *to, double value)
         return;
     }
     if (exponent < 0)
-        put(to, "0.");
+        add(to, "0.");
     for (int i = exponent < 0 ? exponent + 1 : 0; i < count || i <= exponent; i++) {
-        put(to, i == exponent + 1 && exponent >= 0 ? "." : "");
+        add(to, i == exponent + 1 && exponent >= 0 ? "." : "");
         ah__buf_add(to, i >= 0 && i < count ? digits + i : "0", 1);
     }
     if (exponent >= 0 && count <= exponent + 1)
-        put(to, ".0");
+        add(to, ".0");
 }
 
 /* ---- str and repr ------------------------------------------------------------------------------------------------ */
 
-static void repr_character(struct ah_buf *to, const char *at, size_t bytes, char quote)
+static void repr_character(struct ah_heap *heap, struct ah_buf *to, const char *at, size_t bytes, char quote)
 {
     uint32_t code = ah__utf8_code(at, bytes);
     if (code == '\n' || code == '\r' || code == '\t')
-        put(to, code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t");
+        put(heap, to, code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t");
     else if (code == '\\' || code == (unsigned char)quote)
-        ah__buf_printf(to, "\\%c", (char)code);
+        put_code(heap, to, "\\%c", code);
     else if (ah__is_printable(code))
-        ah__buf_add(to, at, bytes);
+        ah__heap_put(heap, to, at, bytes);
     else
-        ah__buf_printf(to, code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x", code);
+        put_code(heap, to, code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x", code);
 }
 
-static void repr_text(struct ah_buf *to, const char *text, size_t length)
+static void repr_text(struct ah_heap *heap, struct ah_buf *to, const char *text, size_t length)
 {
     char quote = length && memchr(text, '\'', length) && !memchr(text, '"', length) ? '"' : '\'';
-    ah__buf_add(to, &quote, 1);
-    for (size_t at = 0; at < length;) {
+    if (!ah__heap_touch(heap, CHARACTER_COST * length))
+        return;
+    ah__heap_put(heap, to, &quote, 1);
+    for (size_t at = 0; at < length && !heap->excess;) {
         size_t bytes = ah__utf8_bytes(text[at]);
-        repr_character(to, text + at, bytes, quote);
+        repr_character(heap, to, text + at, bytes, quote);
         at += bytes;
     }
-    ah__buf_add(to, &quote, 1);
+    ah__heap_put(heap, to, &quote, 1);
 }
 
-static int repr_list(struct ah_buf *to, const struct ah_datum_list *list, bool tuple)
+static int repr_list(struct ah_heap *heap, struct ah_buf *to, const struct ah_datum_list *list, bool tuple)
 {
-    put(to, tuple ? "(" : "[");
+    put(heap, to, tuple ? "(" : "[");
     for (size_t i = 0; i < list->count; i++) {
-        put(to, i ? ", " : "");
-        AH_TRY(ah__datum_repr(to, list->items[i]));
+        put(heap, to, i ? ", " : "");
+        AH_TRY(ah__datum_repr(heap, to, list->items[i]));
     }
-    put(to, tuple && list->count == 1 ? ",)" : tuple ? ")" : "]");
+    put(heap, to, tuple && list->count == 1 ? ",)" : tuple ? ")" : "]");
     return AH_OK;
 }
 
-static int repr_dict(struct ah_buf *to, const struct ah_datum_dict *dict)
+static int repr_dict(struct ah_heap *heap, struct ah_buf *to, const struct ah_datum_dict *dict)
 {
-    put(to, "{");
+    put(heap, to, "{");
     for (size_t i = 0; i < dict->count; i++) {
-        put(to, i ? ", " : "");
-        AH_TRY(ah__datum_repr(to, dict->pairs[i].key));
-        put(to, ": ");
-        AH_TRY(ah__datum_repr(to, dict->pairs[i].value));
+        put(heap, to, i ? ", " : "");
+        AH_TRY(ah__datum_repr(heap, to, dict->pairs[i].key));
+        put(heap, to, ": ");
+        AH_TRY(ah__datum_repr(heap, to, dict->pairs[i].value));
     }
-    put(to, "}");
+    put(heap, to, "}");
     return AH_OK;
 }
 
-static int print(struct ah_buf *to, struct ah_datum value)
+static int print(struct ah_heap *heap, struct ah_buf *to, struct ah_datum value)
 {
+    char digits[24];
+    AH_TRY(ah__heap_check(heap));
     switch (value.kind) {
     case AH_DATUM_NONE:
-        put(to, "None");
+        put(heap, to, "None");
         return AH_OK;
     case AH_DATUM_BOOL:
-        put(to, value.truth ? "True" : "False");
+        put(heap, to, value.truth ? "True" : "False");
         return AH_OK;
     case AH_DATUM_INT:
-        ah__buf_printf(to, "%" PRId64, value.integer);
+        snprintf(digits, sizeof digits, "%" PRId64, value.integer);
+        put(heap, to, digits);
         return AH_OK;
     case AH_DATUM_REAL:
-        ah__real_repr(to, value.real);
+        if (ah__heap_touch(heap, REAL_COST))
+            ah__real_repr(to, value.real);
         return AH_OK;
     case AH_DATUM_LIST:
     case AH_DATUM_TUPLE:
-        return repr_list(to, value.list, value.kind == AH_DATUM_TUPLE);
+        return repr_list(heap, to, value.list, value.kind == AH_DATUM_TUPLE);
     case AH_DATUM_DICT:
-        return repr_dict(to, value.dict);
+        return repr_dict(heap, to, value.dict);
     default:
         return ah__fail(AH_EINPUT, "found a %s to be printed, expected a value", ah__datum_type(value));
     }
 }
 
-int ah__datum_str(struct ah_buf *to, struct ah_datum value)
+int ah__datum_str(struct ah_heap *heap, struct ah_buf *to, struct ah_datum value)
 {
     if (value.kind == AH_DATUM_TEXT)
-        ah__buf_add(to, value.text, value.length);
+        ah__heap_put(heap, to, value.text, value.length);
     else if (value.kind != AH_DATUM_UNDEFINED)
-        AH_TRY(print(to, value));
+        AH_TRY(print(heap, to, value));
     return to->status;
 }
 
-int ah__datum_repr(struct ah_buf *to, struct ah_datum value)
+int ah__datum_repr(struct ah_heap *heap, struct ah_buf *to, struct ah_datum value)
 {
     if (value.kind == AH_DATUM_UNDEFINED)
-        put(to, "Undefined");
+        put(heap, to, "Undefined");
     else if (value.kind != AH_DATUM_TEXT)
-        AH_TRY(print(to, value));
+        AH_TRY(print(heap, to, value));
     else if (value.safe) {
-        put(to, "Markup(");
-        repr_text(to, value.text, value.length);
-        put(to, ")");
+        put(heap, to, "Markup(");
+        repr_text(heap, to, value.text, value.length);
+        put(heap, to, ")");
     } else
-        repr_text(to, value.text, value.length);
+        repr_text(heap, to, value.text, value.length);
     return to->status;
 }
 
@@ -172,15 +196,16 @@ struct json_writer {
 
 static int json_value(struct json_writer *writer, struct ah_datum value);
 
-static void json_unicode(struct ah_buf *to, uint32_t code)
+static void json_unicode(struct ah_heap *heap, struct ah_buf *to, uint32_t code)
 {
     enum { ASTRAL = 0x10000 };
     if (code < ASTRAL) {
-        ah__buf_printf(to, "\\u%04x", code);
+        put_code(heap, to, "\\u%04x", code);
         return;
     }
     code -= ASTRAL;
-    ah__buf_printf(to, "\\u%04x\\u%04x", 0xd800 + (code >> 10), 0xdc00 + (code & 0x3ff));
+    put_code(heap, to, "\\u%04x", 0xd800 + (code >> 10));
+    put_code(heap, to, "\\u%04x", 0xdc00 + (code & 0x3ff));
 }
 
 static void json_text(struct json_writer *writer, const char *text, size_t length)
@@ -188,20 +213,23 @@ static void json_text(struct json_writer *writer, const char *text, size_t lengt
     static const char plain[] = "\b\f\n\r\t\"\\", letter[] = "bfnrt\"\\";
     enum { DELETE = 0x7f };
     struct ah_buf *to = writer->to;
-    put(to, "\"");
-    for (size_t at = 0; at < length;) {
+    struct ah_heap *heap = writer->heap;
+    if (!ah__heap_touch(heap, CHARACTER_COST * length))
+        return;
+    put(heap, to, "\"");
+    for (size_t at = 0; at < length && !heap->excess;) {
         size_t bytes = ah__utf8_bytes(text[at]);
         uint32_t code = ah__utf8_code(text + at, bytes);
         const char *escape = code && code < DELETE ? strchr(plain, (int)code) : NULL;
         if (escape)
-            ah__buf_printf(to, "\\%c", letter[escape - plain]);
+            put_code(heap, to, "\\%c", (unsigned char)letter[escape - plain]);
         else if (code < ' ' || (writer->style->ascii && code > DELETE))
-            json_unicode(to, code);
+            json_unicode(writer->heap, to, code);
         else
-            ah__buf_add(to, text + at, bytes);
+            ah__heap_put(heap, to, text + at, bytes);
         at += bytes;
     }
-    put(to, "\"");
+    put(heap, to, "\"");
 }
 
 /* Between two items (or before the first, behind the last): a line break and the level's indent, where asked for. */
@@ -209,21 +237,21 @@ static void json_line(struct json_writer *writer)
 {
     if (!writer->style->indented)
         return;
-    put(writer->to, "\n");
+    put(writer->heap, writer->to, "\n");
     for (int i = 0; i < writer->level; i++)
-        ah__buf_add(writer->to, writer->style->indent.text, writer->style->indent.length);
+        ah__heap_put(writer->heap, writer->to, writer->style->indent.text, writer->style->indent.length);
 }
 
 static void json_between(struct json_writer *writer, size_t index)
 {
     if (index)
-        ah__buf_add(writer->to, writer->style->item_mark.text, writer->style->item_mark.length);
+        ah__heap_put(writer->heap, writer->to, writer->style->item_mark.text, writer->style->item_mark.length);
     json_line(writer);
 }
 
 static int json_list(struct json_writer *writer, const struct ah_datum_list *list)
 {
-    put(writer->to, "[");
+    put(writer->heap, writer->to, "[");
     writer->level++;
     for (size_t i = 0; i < list->count; i++) {
         json_between(writer, i);
@@ -232,7 +260,7 @@ static int json_list(struct json_writer *writer, const struct ah_datum_list *lis
     writer->level--;
     if (list->count)
         json_line(writer);
-    put(writer->to, "]");
+    put(writer->heap, writer->to, "]");
     return AH_OK;
 }
 
@@ -244,19 +272,19 @@ static int json_key(struct json_writer *writer, struct ah_datum key)
     }
     if (!ah__datum_is_number(key) && key.kind != AH_DATUM_NONE)
         return ah__fail(AH_EINPUT, "tojson found a %s as a key, expected a string", ah__datum_type(key));
-    put(writer->to, "\"");
+    put(writer->heap, writer->to, "\"");
     AH_TRY(json_value(writer, key));
-    put(writer->to, "\"");
+    put(writer->heap, writer->to, "\"");
     return AH_OK;
 }
 
 /* By keys; stable. */
-static int json_sort(struct ah_datum_pair *pairs, size_t count)
+static int json_sort(struct ah_heap *heap, struct ah_datum_pair *pairs, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         for (size_t k = i; k > 0; k--) {
             int order;
-            AH_TRY(ah__datum_order(&order, pairs[k - 1].key, pairs[k].key, "<"));
+            AH_TRY(ah__datum_order(&order, heap, pairs[k - 1].key, pairs[k].key, "<"));
             if (order <= 0)
                 break;
             struct ah_datum_pair swapped = pairs[k];
@@ -272,41 +300,43 @@ static int json_dict(struct json_writer *writer, const struct ah_datum_dict *dic
     if (writer->style->sorted && dict->count) {
         AH_TRY(ah__heap_new(writer->heap, &pairs, dict->count, sizeof *pairs));
         memcpy(pairs, dict->pairs, dict->count * sizeof *pairs);
-        AH_TRY(json_sort(pairs, dict->count));
+        AH_TRY(json_sort(writer->heap, pairs, dict->count));
     }
-    put(writer->to, "{");
+    put(writer->heap, writer->to, "{");
     writer->level++;
     for (size_t i = 0; i < dict->count; i++) {
         json_between(writer, i);
         AH_TRY(json_key(writer, pairs[i].key));
-        ah__buf_add(writer->to, writer->style->pair_mark.text, writer->style->pair_mark.length);
+        ah__heap_put(writer->heap, writer->to, writer->style->pair_mark.text, writer->style->pair_mark.length);
         AH_TRY(json_value(writer, pairs[i].value));
     }
     writer->level--;
     if (dict->count)
         json_line(writer);
-    put(writer->to, "}");
+    put(writer->heap, writer->to, "}");
     return AH_OK;
 }
 
 static int json_value(struct json_writer *writer, struct ah_datum value)
 {
     struct ah_buf *to = writer->to;
+    struct ah_heap *heap = writer->heap;
+    AH_TRY(ah__heap_check(heap));
     switch (value.kind) {
     case AH_DATUM_NONE:
-        put(to, "null");
+        put(heap, to, "null");
         return AH_OK;
     case AH_DATUM_BOOL:
-        put(to, value.truth ? "true" : "false");
+        put(heap, to, value.truth ? "true" : "false");
         return AH_OK;
     case AH_DATUM_REAL:
         if (isnan(value.real) || isinf(value.real)) {
-            put(to, isnan(value.real) ? "NaN" : value.real < 0 ? "-Infinity" : "Infinity");
+            put(heap, to, isnan(value.real) ? "NaN" : value.real < 0 ? "-Infinity" : "Infinity");
             return AH_OK;
         }
-        return print(to, value);
+        return print(heap, to, value);
     case AH_DATUM_INT:
-        return print(to, value);
+        return print(heap, to, value);
     case AH_DATUM_TEXT:
         json_text(writer, value.text, value.length);
         return AH_OK;

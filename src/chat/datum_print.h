@@ -6,9 +6,9 @@
 #include "chat/datum.h"
 
 /* Appends str(value), "" of UNDEFINED. AH_EINPUT: of what has no text that would mean something (a macro). */
-int ah__datum_str(struct ah_buf *to, struct ah_datum value);
+int ah__datum_str(struct ah_heap *heap, struct ah_buf *to, struct ah_datum value);
 /* Appends repr(value): strings in quotes. */
-int ah__datum_repr(struct ah_buf *to, struct ah_datum value);
+int ah__datum_repr(struct ah_heap *heap, struct ah_buf *to, struct ah_datum value);
 /* Shortest digits that are the number again, as Python writes floats. */
 void ah__real_repr(struct ah_buf *to, double value);
 

@@ -70,6 +70,9 @@ static int bind(struct ah_call *call, const struct ah_call_row *row, const char 
 
 int ah__call_row(struct ah_datum *out, struct ah_call *call, const struct ah_call_row *row, const char *kind)
 {
+    enum { CALL_COST = 256 };
+    if (!ah__heap_touch(call->heap, CALL_COST))
+        return ah__heap_check(call->heap);
     if (row->parameters)
         AH_TRY(bind(call, row, kind));
     return row->function(out, call);
@@ -79,7 +82,8 @@ int ah__call_row(struct ah_datum *out, struct ah_call *call, const struct ah_cal
 
 int ah__call_take(struct ah_datum *out, struct ah_heap *heap, struct ah_buf *buf)
 {
-    int status = buf->status;
+    int status = buf->status == AH_OK ? ah__heap_check(heap) : buf->status;
+    heap->used -= buf->length < heap->used ? buf->length : heap->used; /* it is a value now */
     if (status == AH_OK)
         status = ah__datum_copy(out, heap, buf->text, buf->length);
     ah__buf_free(buf);
@@ -93,7 +97,7 @@ int ah__call_text(struct ah_datum *out, struct ah_heap *heap, struct ah_datum va
         *out = value;
         return AH_OK;
     }
-    int status = ah__datum_str(&buf, value);
+    int status = ah__datum_str(heap, &buf, value);
     if (status == AH_OK)
         return ah__call_take(out, heap, &buf);
     ah__buf_free(&buf);

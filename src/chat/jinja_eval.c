@@ -7,14 +7,13 @@
 
 /* ---- bounds ------------------------------------------------------------------------------------------------------ */
 
-enum { STEPS_MOST = 10000000, DEPTH_MOST = 500, OUTPUT_MOST = 1 << 26 };
+enum { STEPS_MOST = 10000000, DEPTH_MOST = 500, VARIABLE_COST = 64 };
 
 static int count_step(struct ah_eval *eval)
 {
     if (++eval->steps > STEPS_MOST)
         return ah__fail(AH_EINPUT, "found more than %d steps, expected a rendering that ends before", STEPS_MOST);
-    if (eval->to->length > OUTPUT_MOST)
-        return ah__fail(AH_EINPUT, "found more than %d bytes of output", OUTPUT_MOST);
+    AH_TRY(ah__heap_check(eval->heap));
     return eval->to->status;
 }
 
@@ -29,6 +28,8 @@ int ah__eval_enter(struct ah_eval *eval)
 int ah__eval_leave(struct ah_eval *eval, int status, int line)
 {
     eval->depth--;
+    if (status == AH_OK)
+        status = ah__heap_check(eval->heap);
     if (status != AH_EINPUT || eval->failed)
         return status;
     eval->failed = true;
@@ -44,9 +45,10 @@ int ah__scope_new(struct ah_scope **out, struct ah_eval *eval, struct ah_scope *
     return AH_OK;
 }
 
-static struct ah_variable *variable_in(const struct ah_scope *scope, const char *name, size_t length)
+static struct ah_variable *variable_in(struct ah_heap *heap, const struct ah_scope *scope, const char *name,
+                                       size_t length)
 {
-    for (struct ah_variable *at = scope->first; at; at = at->next)
+    for (struct ah_variable *at = scope->first; at && ah__heap_touch(heap, VARIABLE_COST); at = at->next)
         if (at->length == length && memcmp(at->name, name, length) == 0)
             return at;
     return NULL;
@@ -54,7 +56,7 @@ static struct ah_variable *variable_in(const struct ah_scope *scope, const char 
 
 int ah__scope_set(struct ah_eval *eval, struct ah_scope *scope, const char *name, size_t length, struct ah_datum value)
 {
-    struct ah_variable *variable = variable_in(scope, name, length);
+    struct ah_variable *variable = variable_in(eval->heap, scope, name, length);
     if (!variable) {
         AH_TRY(ah__heap_new(eval->heap, &variable, 1, sizeof *variable));
         *variable = (struct ah_variable){name, length, value, scope->first};
@@ -67,13 +69,13 @@ int ah__scope_set(struct ah_eval *eval, struct ah_scope *scope, const char *name
 int ah__scope_get(struct ah_datum *out, struct ah_eval *eval, const char *name, size_t length)
 {
     for (const struct ah_scope *scope = eval->scope; scope; scope = scope->parent) {
-        const struct ah_variable *variable = variable_in(scope, name, length);
+        const struct ah_variable *variable = variable_in(eval->heap, scope, name, length);
         if (variable) {
             *out = variable->value;
             return AH_OK;
         }
     }
-    const struct ah_datum *given = ah__datum_get(eval->variables, ah__datum_text(name, length));
+    const struct ah_datum *given = ah__datum_get(eval->heap, eval->variables, ah__datum_text(name, length));
     if (!given)
         return ah__function_find(out, name, length);
     *out = *given;
@@ -156,14 +158,14 @@ static int set_block(struct ah_eval *eval, const struct ah_node *node)
 
 static int write_data(struct ah_eval *eval, const struct ah_node *node)
 {
-    return ah__datum_str(eval->to, node->value);
+    return ah__datum_str(eval->heap, eval->to, node->value);
 }
 
 static int write_value(struct ah_eval *eval, const struct ah_node *node)
 {
     struct ah_datum value;
     AH_TRY(ah__eval(&value, eval, node->a));
-    return ah__datum_str(eval->to, value);
+    return ah__datum_str(eval->heap, eval->to, value);
 }
 
 static int generation(struct ah_eval *eval, const struct ah_node *node)

@@ -14,6 +14,9 @@
 #include "chat/jinja_methods.h"
 #include "chat/jinja_text.h"
 
+/* What going through a character is worth in bytes that are looked at. */
+enum { CHARACTER_COST = 16, CASE_COST = 128 };
+
 static int self_text(struct ah_datum *out, const struct ah_call *call)
 {
     return ah__call_text(out, call->heap, call->self);
@@ -27,17 +30,14 @@ static int trim(struct ah_datum *out, const struct ah_call *call)
     AH_TRY(self_text(out, call));
     if (call->given[0] && call->given[0]->kind != AH_DATUM_NONE)
         AH_TRY(ah__call_string(&set, call, 0));
-    ah__text_strip(&out->text, &out->length, set.kind == AH_DATUM_TEXT ? set.text : NULL, set.length, true, true);
-    return AH_OK;
+    return ah__text_stripped(out, call->heap, set, true, true);
 }
 
 static int in_case(struct ah_datum *out, const struct ah_call *call, enum ah_case how)
 {
-    struct ah_buf buf = {0};
     struct ah_datum text;
     AH_TRY(self_text(&text, call));
-    ah__text_case(&buf, text.text, text.length, how);
-    return ah__call_take(out, call->heap, &buf);
+    return ah__text_cased(out, call->heap, text, how);
 }
 
 static int upper(struct ah_datum *out, const struct ah_call *call)
@@ -62,12 +62,15 @@ static int title(struct ah_datum *out, const struct ah_call *call)
     struct ah_datum text;
     bool first = true;
     AH_TRY(self_text(&text, call));
+    if (!ah__heap_touch(call->heap, CASE_COST * text.length))
+        return ah__heap_check(call->heap);
     for (size_t at = 0, bytes; at < text.length; at += bytes) {
         bytes = ah__utf8_bytes(text.text[at]);
         bool between = ah__is_space(ah__utf8_code(text.text + at, bytes)) || strchr("-({[<", text.text[at]);
         ah__text_case(&buf, text.text + at, bytes, first ? AH_CASE_UPPER : AH_CASE_LOWER);
         first = between && text.text[at];
     }
+    call->heap->used += buf.length; /* until it is taken */
     return ah__call_take(out, call->heap, &buf);
 }
 
@@ -104,11 +107,11 @@ static int escape(struct ah_datum *out, const struct ah_call *call)
     struct ah_buf buf = {0};
     struct ah_datum text;
     AH_TRY(self_text(&text, call));
-    for (size_t i = 0; i < text.length && !text.safe; i++) {
+    for (size_t i = 0; i < text.length && !text.safe && ah__heap_touch(call->heap, CHARACTER_COST); i++) {
         const char *name = NULL;
         for (size_t k = 0; k < AH_LENGTH(names); k++)
             name = names[k].mark == text.text[i] ? names[k].name : name;
-        ah__buf_add(&buf, name ? name : text.text + i, name ? strlen(name) : 1);
+        ah__heap_put(call->heap, &buf, name ? name : text.text + i, name ? strlen(name) : 1);
     }
     *out = text;
     if (!text.safe)
@@ -124,6 +127,7 @@ static bool text_real(double *out, struct ah_datum text, struct ah_heap *heap, i
 {
     struct ah_datum copy;
     char *end;
+    ah__heap_touch(heap, CHARACTER_COST * text.length);
     ah__text_strip(&text.text, &text.length, NULL, 0, true, true);
     *status = ah__datum_copy(&copy, heap, text.text, text.length);
     if (*status != AH_OK || !text.length || strpbrk(copy.text, "xXpP()"))
@@ -136,6 +140,7 @@ static bool text_int(int64_t *out, struct ah_datum text, int base, struct ah_hea
 {
     struct ah_datum copy;
     char *end;
+    ah__heap_touch(heap, CHARACTER_COST * text.length);
     ah__text_strip(&text.text, &text.length, NULL, 0, true, true);
     *status = ah__datum_copy(&copy, heap, text.text, text.length);
     if (*status != AH_OK || !text.length)
@@ -184,7 +189,7 @@ static int or_default(struct ah_datum *out, const struct ah_call *call)
 static int length(struct ah_datum *out, const struct ah_call *call)
 {
     int64_t count;
-    AH_TRY(ah__datum_length(&count, call->self));
+    AH_TRY(ah__datum_length(&count, call->heap, call->self));
     *out = ah__datum_int(count);
     return AH_OK;
 }

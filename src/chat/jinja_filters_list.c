@@ -63,6 +63,7 @@ struct keyed {
     size_t place;
 };
 struct sorting {
+    struct ah_heap *heap;
     int status;
     bool reverse;
 };
@@ -71,14 +72,12 @@ struct sorting {
 static int key_of(struct ah_datum *key, struct ah_heap *heap, struct ah_datum item, const struct ah_datum *path,
                   bool cased)
 {
-    struct ah_buf buf = {0};
     *key = item;
     if (path && path->kind != AH_DATUM_NONE)
         AH_TRY(ah__filter_attribute(key, heap, item, *path, NULL));
     if (key->kind != AH_DATUM_TEXT || cased)
         return AH_OK;
-    ah__text_case(&buf, key->text, key->length, AH_CASE_LOWER);
-    return ah__call_take(key, heap, &buf);
+    return ah__text_cased(key, heap, *key, AH_CASE_LOWER);
 }
 
 static int keyed_order(const void *a, const void *b, void *context)
@@ -87,7 +86,7 @@ static int keyed_order(const void *a, const void *b, void *context)
     const struct keyed *left = a, *right = b;
     int order = 0;
     if (sorting->status == AH_OK)
-        sorting->status = ah__datum_order(&order, left->key, right->key, "<");
+        sorting->status = ah__datum_order(&order, sorting->heap, left->key, right->key, "<");
     if (sorting->status != AH_OK || order == 0)
         return (left->place > right->place) - (left->place < right->place);
     return sorting->reverse ? -order : order;
@@ -96,7 +95,7 @@ static int keyed_order(const void *a, const void *b, void *context)
 static int sort_items(struct ah_datum *out, struct ah_heap *heap, const struct ah_datum_list *items, bool reverse,
                       bool cased, const struct ah_datum *path)
 {
-    struct sorting sorting = {AH_OK, reverse};
+    struct sorting sorting = {heap, AH_OK, reverse};
     struct keyed *keyed;
     AH_TRY(ah__heap_new(heap, &keyed, items->count + 1, sizeof *keyed));
     for (size_t i = 0; i < items->count; i++) {

@@ -70,9 +70,11 @@ static int raise_exception(struct ah_datum *out, const struct ah_call *call)
 
 static int strftime_now(struct ah_datum *out, const struct ah_call *call)
 {
-    enum { ROOM = 512 };
+    enum { ROOM = 512, FORMAT_COST = 16384 };
     char text[ROOM];
     struct ah_datum format, ended;
+    if (!ah__heap_touch(call->heap, FORMAT_COST))
+        return ah__heap_check(call->heap);
     AH_TRY(ah__call_string(&format, call, 0));
     AH_TRY(ah__datum_copy(&ended, call->heap, format.text, format.length));
     locale_t before = ah__locale_begin();

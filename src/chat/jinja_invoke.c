@@ -80,9 +80,11 @@ int ah__eval_arguments(struct ah_arguments *out, struct ah_eval *eval, const str
 
 /* ---- macros ------------------------------------------------------------------------------------------------------ */
 
-static const struct ah_keyword *keyword_of(const struct ah_arguments *arguments, const struct ah_node *parameter)
+static const struct ah_keyword *keyword_of(struct ah_heap *heap, const struct ah_arguments *arguments,
+                                           const struct ah_node *parameter)
 {
-    for (size_t i = 0; i < arguments->keyword_count; i++) {
+    enum { KEYWORD_COST = 32 };
+    for (size_t i = 0; i < arguments->keyword_count && ah__heap_touch(heap, KEYWORD_COST); i++) {
         const struct ah_keyword *keyword = &arguments->keywords[i];
         if (keyword->length == parameter->length && memcmp(keyword->name, parameter->text, keyword->length) == 0)
             return keyword;
@@ -94,7 +96,7 @@ static const struct ah_keyword *keyword_of(const struct ah_arguments *arguments,
 static int macro_argument(struct ah_datum *out, struct ah_eval *eval, const struct ah_node *parameter, size_t place,
                           const struct ah_arguments *arguments)
 {
-    const struct ah_keyword *keyword = keyword_of(arguments, parameter);
+    const struct ah_keyword *keyword = keyword_of(eval->heap, arguments, parameter);
     if (keyword && place < arguments->count)
         return ah__fail(AH_EINPUT, "a macro found '%.*s' twice", (int)parameter->length, parameter->text);
     *out = ah__datum_undefined(parameter->text, parameter->length);
@@ -111,7 +113,7 @@ static int macro_bind(struct ah_eval *eval, const struct ah_node *macro, const s
     size_t place = 0, named = 0;
     for (const struct ah_node *at = macro->list; at; at = at->next, place++) {
         struct ah_datum value;
-        named += keyword_of(arguments, at) != NULL;
+        named += keyword_of(eval->heap, arguments, at) != NULL;
         AH_TRY(macro_argument(&value, eval, at, place, arguments));
         AH_TRY(ah__scope_set(eval, eval->scope, at->text, at->length, value));
     }

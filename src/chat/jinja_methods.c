@@ -6,11 +6,14 @@
 #include "chat/characters.h"
 #include "chat/jinja_text.h"
 
+/* Counting a character is worth looking at so many bytes. */
+enum { CHARACTER_COST = 4 };
+
 /* ---- dicts ------------------------------------------------------------------------------------------------------- */
 
 static int dict_get(struct ah_datum *out, const struct ah_call *call)
 {
-    const struct ah_datum *found = ah__datum_get(call->self, *call->given[0]);
+    const struct ah_datum *found = ah__datum_get(call->heap, call->self, *call->given[0]);
     *out = found ? *found : call->given[1] ? *call->given[1] : ah__datum_none();
     return AH_OK;
 }
@@ -101,7 +104,7 @@ int ah__attribute(struct ah_datum *out, struct ah_heap *heap, struct ah_datum va
     if (value.kind == AH_DATUM_UNDEFINED)
         return of_nothing(value, name, length);
     if (value.kind == AH_DATUM_DICT || value.kind == AH_DATUM_NAMESPACE) {
-        const struct ah_datum *found = ah__datum_get(value, ah__datum_text(name, length));
+        const struct ah_datum *found = ah__datum_get(heap, value, ah__datum_text(name, length));
         if (found) {
             *out = *found;
             return AH_OK;
@@ -120,11 +123,11 @@ static bool index_of(size_t *at, struct ah_datum key, size_t count)
     return index >= 0 && *at < count;
 }
 
-static bool item_of(struct ah_datum *out, struct ah_datum value, struct ah_datum key)
+static bool item_of(struct ah_datum *out, struct ah_heap *heap, struct ah_datum value, struct ah_datum key)
 {
     size_t at;
     if (value.kind == AH_DATUM_DICT) {
-        const struct ah_datum *found = ah__datum_get(value, key);
+        const struct ah_datum *found = ah__datum_get(heap, value, key);
         if (found)
             *out = *found;
         return found;
@@ -135,7 +138,8 @@ static bool item_of(struct ah_datum *out, struct ah_datum value, struct ah_datum
         *out = value.list->items[at];
         return true;
     }
-    if (value.kind != AH_DATUM_TEXT || !index_of(&at, key, ah__characters(value.text, value.length)))
+    if (value.kind != AH_DATUM_TEXT || !ah__heap_touch(heap, CHARACTER_COST * value.length) ||
+        !index_of(&at, key, ah__characters(value.text, value.length)))
         return false;
     const char *place = value.text + ah__characters_at(value.text, value.length, at);
     *out = ah__datum_text(place, ah__utf8_bytes(*place));
@@ -145,7 +149,7 @@ static bool item_of(struct ah_datum *out, struct ah_datum value, struct ah_datum
 int ah__item(struct ah_datum *out, struct ah_heap *heap, struct ah_datum value, struct ah_datum key)
 {
     struct ah_datum name;
-    if (item_of(out, value, key))
+    if (item_of(out, heap, value, key))
         return AH_OK;
     if (key.kind == AH_DATUM_TEXT)
         return ah__attribute(out, heap, value, key.text, key.length);
@@ -211,6 +215,8 @@ static int slice_text(struct ah_datum *out, struct ah_heap *heap, struct ah_datu
     int64_t start, step, taken;
     struct ah_datum_list characters;
     struct ah_buf buf = {0};
+    if (!ah__heap_touch(heap, 2 * CHARACTER_COST * value.length))
+        return ah__heap_check(heap);
     size_t count = ah__characters(value.text, value.length);
     AH_TRY(slice_span(&start, &step, &taken, (int64_t)count, bounds));
     if (step == 1) {
@@ -221,7 +227,7 @@ static int slice_text(struct ah_datum *out, struct ah_heap *heap, struct ah_datu
     }
     AH_TRY(ah__datum_items(&characters, heap, value));
     for (int64_t i = 0; i < taken; i++)
-        ah__buf_add(&buf, characters.items[start + i * step].text, characters.items[start + i * step].length);
+        ah__heap_put(heap, &buf, characters.items[start + i * step].text, characters.items[start + i * step].length);
     return ah__call_take(out, heap, &buf);
 }
 

@@ -128,7 +128,7 @@ static int texts_add(struct ah_datum *out, struct ah_eval *eval, struct ah_datum
         struct ah_call call = {.heap = eval->heap, .self = a.safe ? b : a, .raw = &(struct ah_arguments){0}};
         AH_TRY(ah__filter_call(a.safe ? &b : &a, &call, "escape", strlen("escape")));
     }
-    AH_TRY(ah__heap_new(eval->heap, &text, a.length + b.length + 1, 1));
+    AH_TRY(ah__heap_text(eval->heap, &text, a.length + b.length));
     memcpy(text, a.text, a.length);
     memcpy(text + a.length, b.text, b.length);
     *out = ah__datum_text(text, a.length + b.length);
@@ -199,20 +199,20 @@ int ah__eval_binary(struct ah_datum *out, struct ah_eval *eval, const struct ah_
 
 /* ---- comparison -------------------------------------------------------------------------------------------------- */
 
-static int compare(bool *out, struct ah_datum a, const char *sign, struct ah_datum b)
+static int compare(bool *out, struct ah_heap *heap, struct ah_datum a, const char *sign, struct ah_datum b)
 {
     int order;
     bool equal = sign[0] == '=' || sign[0] == '!';
     if (equal) {
-        *out = ah__datum_equal(a, b) == (sign[0] == '=');
+        *out = ah__datum_equal(heap, a, b) == (sign[0] == '=');
         return AH_OK;
     }
     if (sign[0] == 'i' || sign[0] == 'n') {
-        AH_TRY(ah__datum_contains(out, b, a));
+        AH_TRY(ah__datum_contains(out, heap, b, a));
         *out = *out == (sign[0] == 'i');
         return AH_OK;
     }
-    AH_TRY(ah__datum_order(&order, a, b, sign));
+    AH_TRY(ah__datum_order(&order, heap, a, b, sign));
     bool or_equal = sign[1] == '=';
     *out = sign[0] == '<' ? order < 0 || (or_equal && order == 0) : order > 0 || (or_equal && order == 0);
     return AH_OK;
@@ -226,7 +226,7 @@ int ah__eval_compare(struct ah_datum *out, struct ah_eval *eval, const struct ah
     AH_TRY(ah__eval(&left, eval, node->a));
     for (const struct ah_node *operand = node->list; operand && good; operand = operand->next) {
         AH_TRY(ah__eval(&right, eval, operand->a));
-        AH_TRY(compare(&good, left, operand->text, right));
+        AH_TRY(compare(&good, eval->heap, left, operand->text, right));
         left = right;
     }
     *out = ah__datum_bool(good);

@@ -30,8 +30,8 @@ TEST(is_float, is_kind(call, AH_DATUM_REAL))
 TEST(is_boolean, is_kind(call, AH_DATUM_BOOL))
 TEST(is_true, is_kind(call, AH_DATUM_BOOL) && call->self.truth)
 TEST(is_false, is_kind(call, AH_DATUM_BOOL) && !call->self.truth)
-TEST(is_equal, ah__datum_equal(call->self, *call->given[0]))
-TEST(is_unequal, !ah__datum_equal(call->self, *call->given[0]))
+TEST(is_equal, ah__datum_equal(call->heap, call->self, *call->given[0]))
+TEST(is_unequal, !ah__datum_equal(call->heap, call->self, *call->given[0]))
 /* As Python sees the placeholder: empty, but with a length and items. */
 TEST(is_sequence, is_kind(call, AH_DATUM_UNDEFINED) || is_kind(call, AH_DATUM_TEXT) || is_kind(call, AH_DATUM_LIST) ||
                       is_kind(call, AH_DATUM_TUPLE) || is_kind(call, AH_DATUM_DICT))
@@ -44,13 +44,13 @@ static int is_same(struct ah_datum *out, const struct ah_call *call)
 {
     struct ah_datum a = call->self, b = *call->given[0];
     bool scalar = a.kind == AH_DATUM_TEXT || ah__datum_is_number(a) || a.kind == AH_DATUM_NONE;
-    return say(out, a.kind == b.kind && (scalar ? ah__datum_equal(a, b) : a.inner == b.inner));
+    return say(out, a.kind == b.kind && (scalar ? ah__datum_equal(call->heap, a, b) : a.inner == b.inner));
 }
 
 static int is_in(struct ah_datum *out, const struct ah_call *call)
 {
     bool found;
-    AH_TRY(ah__datum_contains(&found, *call->given[0], call->self));
+    AH_TRY(ah__datum_contains(&found, call->heap, *call->given[0], call->self));
     return say(out, found);
 }
 
@@ -58,7 +58,7 @@ static int is_in(struct ah_datum *out, const struct ah_call *call)
     static int name(struct ah_datum *out, const struct ah_call *call)                                                  \
     {                                                                                                                  \
         int order;                                                                                                     \
-        AH_TRY(ah__datum_order(&order, call->self, *call->given[0], sign));                                            \
+        AH_TRY(ah__datum_order(&order, call->heap, call->self, *call->given[0], sign));                                \
         return say(out, condition);                                                                                    \
     }
 ORDER(is_less, "<", order < 0)

@@ -1,10 +1,14 @@
 /* What strings can do; their methods take the text as the call's self. */
 #include "chat/jinja_text.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "chat/characters.h"
 #include "chat/datum_print.h"
+
+/* What going through a character, or a part, is worth in bytes that are looked at. */
+enum { CHARACTER_COST = 16, CASE_COST = 128 };
 
 /* ---- splitting --------------------------------------------------------------------------------------------------- */
 
@@ -104,6 +108,10 @@ static int split_spaces_right(struct ah_datum *list, struct ah_heap *heap, const
 int ah__text_split(struct ah_datum *out, struct ah_heap *heap, struct ah_datum text, const struct ah_datum *mark,
                    int64_t most, bool from_right)
 {
+    const size_t cost =
+        mark ? (from_right ? 2 : 1) * ah__text_find_cost(text.length, mark->length) : CHARACTER_COST * text.length;
+    if (!ah__heap_touch(heap, cost))
+        return ah__heap_check(heap);
     AH_TRY(ah__datum_list(out, heap, AH_DATUM_LIST));
     if (!mark)
         return (from_right ? split_spaces_right : split_spaces)(out, heap, text.text, text.length, most);
@@ -119,22 +127,24 @@ int ah__text_replace(struct ah_datum *out, struct ah_heap *heap, struct ah_datum
 {
     struct ah_buf buf = {0};
     size_t at = 0;
+    if (!ah__heap_touch(heap, ah__text_find_cost(text.length, old.length)))
+        return ah__heap_check(heap);
     for (; most != 0; most--) {
         const char *found = ah__text_find(text.text + at, text.length - at, old.text, old.length);
-        if (!found || buf.length > heap->most)
+        if (!found || !ah__heap_touch(heap, CHARACTER_COST))
             break;
-        ah__buf_add(&buf, text.text + at, (size_t)(found - (text.text + at)));
-        ah__buf_add(&buf, with.text, with.length);
+        ah__heap_put(heap, &buf, text.text + at, (size_t)(found - (text.text + at)));
+        ah__heap_put(heap, &buf, with.text, with.length);
         at = (size_t)(found - text.text) + old.length;
         if (old.length)
             continue;
         if (at == text.length) /* an empty one stands before each character and at the end */
             break;
         size_t bytes = ah__utf8_bytes(text.text[at]);
-        ah__buf_add(&buf, text.text + at, bytes);
+        ah__heap_put(heap, &buf, text.text + at, bytes);
         at += bytes;
     }
-    ah__buf_add(&buf, text.text + at, text.length - at);
+    ah__heap_put(heap, &buf, text.text + at, text.length - at);
     return ah__call_take(out, heap, &buf);
 }
 
@@ -143,14 +153,14 @@ int ah__text_join(struct ah_datum *out, struct ah_heap *heap, struct ah_datum ma
 {
     struct ah_buf buf = {0};
     int status = AH_OK;
-    for (size_t i = 0; i < items->count && status == AH_OK && buf.length <= heap->most; i++) {
+    for (size_t i = 0; i < items->count && status == AH_OK && ah__heap_touch(heap, CHARACTER_COST); i++) {
         if (i)
-            ah__buf_add(&buf, mark.text, mark.length);
+            ah__heap_put(heap, &buf, mark.text, mark.length);
         if (!any && items->items[i].kind != AH_DATUM_TEXT)
             status =
                 ah__fail(AH_EINPUT, "join found a %s at %zu, expected a string", ah__datum_type(items->items[i]), i);
         else
-            status = ah__datum_str(&buf, items->items[i]);
+            status = ah__datum_str(heap, &buf, items->items[i]);
     }
     if (status == AH_OK)
         return ah__call_take(out, heap, &buf);
@@ -162,18 +172,33 @@ int ah__text_repeat(struct ah_datum *out, struct ah_heap *heap, struct ah_datum 
 {
     char *copy;
     size_t count = times > 0 && text.length ? (size_t)times : 0;
-    AH_TRY(ah__heap_new(heap, &copy, count, text.length ? text.length : 1));
+    AH_TRY(ah__heap_text(heap, &copy, count > SIZE_MAX / (text.length + 1) ? SIZE_MAX : count * text.length));
     for (size_t i = 0; i < count; i++)
         memcpy(copy + i * text.length, text.text, text.length);
     *out = ah__datum_text(copy, count * text.length);
     return AH_OK;
 }
 
-struct percent {
-    char flags[8];
-    int width, precision; /* -1: not given */
-    char letter;
-};
+int ah__text_cased(struct ah_datum *out, struct ah_heap *heap, struct ah_datum text, enum ah_case how)
+{
+    struct ah_buf buf = {0};
+    if (!ah__heap_touch(heap, CASE_COST * text.length))
+        return ah__heap_check(heap);
+    ah__text_case(&buf, text.text, text.length, how);
+    heap->used += buf.length; /* until it is taken */
+    return ah__call_take(out, heap, &buf);
+}
+
+int ah__text_stripped(struct ah_datum *text, struct ah_heap *heap, struct ah_datum set, bool left, bool right)
+{
+    const bool given = set.kind == AH_DATUM_TEXT;
+    const size_t each = given ? set.length + 1 : CHARACTER_COST;
+    if (!ah__heap_touch(heap, given ? text->length > SIZE_MAX / each ? SIZE_MAX : text->length * each : CHARACTER_COST))
+        return ah__heap_check(heap);
+    const size_t before = text->length;
+    ah__text_strip(&text->text, &text->length, given ? set.text : NULL, set.length, left, right);
+    return given || ah__heap_touch(heap, each * (before - text->length)) ? AH_OK : ah__heap_check(heap);
+}
 
 /* ---- ends -------------------------------------------------------------------------------------------------------- */
 
@@ -183,7 +208,7 @@ static int strip(struct ah_datum *out, const struct ah_call *call, bool left, bo
     const struct ah_datum *given = call->given[0];
     if (given && given->kind != AH_DATUM_NONE)
         AH_TRY(ah__call_string(&set, call, 0));
-    ah__text_strip(&text.text, &text.length, set.kind == AH_DATUM_TEXT ? set.text : NULL, set.length, left, right);
+    AH_TRY(ah__text_stripped(&text, call->heap, set, left, right));
     *out = text;
     return AH_OK;
 }
@@ -203,9 +228,9 @@ static int strip_right(struct ah_datum *out, const struct ah_call *call)
     return strip(out, call, false, true);
 }
 
-static bool has_end(struct ah_datum text, struct ah_datum part, bool start)
+static bool has_end(struct ah_heap *heap, struct ah_datum text, struct ah_datum part, bool start)
 {
-    return part.kind == AH_DATUM_TEXT && part.length <= text.length &&
+    return part.kind == AH_DATUM_TEXT && part.length <= text.length && ah__heap_touch(heap, part.length) &&
            memcmp(text.text + (start ? 0 : text.length - part.length), part.text, part.length) == 0;
 }
 
@@ -215,13 +240,13 @@ static int ends(struct ah_datum *out, const struct ah_call *call, bool start)
     struct ah_datum part = *call->given[0];
     bool found = false;
     if (part.kind == AH_DATUM_TUPLE) {
-        for (size_t i = 0; i < part.list->count; i++)
-            found |= has_end(call->self, part.list->items[i], start);
+        for (size_t i = 0; i < part.list->count && ah__heap_touch(call->heap, CHARACTER_COST); i++)
+            found |= has_end(call->heap, call->self, part.list->items[i], start);
     } else if (part.kind != AH_DATUM_TEXT)
         return ah__fail(AH_EINPUT, "found a %s as an argument, expected a string or a tuple of them",
                         ah__datum_type(part));
     else
-        found = has_end(call->self, part, start);
+        found = has_end(call->heap, call->self, part, start);
     *out = ah__datum_bool(found);
     return AH_OK;
 }
@@ -240,7 +265,7 @@ static int remove_end(struct ah_datum *out, const struct ah_call *call, bool sta
 {
     struct ah_datum part, text = call->self;
     AH_TRY(ah__call_string(&part, call, 0));
-    if (has_end(text, part, start)) {
+    if (has_end(call->heap, text, part, start)) {
         text.text += start ? part.length : 0;
         text.length -= part.length;
     }
@@ -302,9 +327,7 @@ static int join(struct ah_datum *out, const struct ah_call *call)
 
 static int in_case(struct ah_datum *out, const struct ah_call *call, enum ah_case how)
 {
-    struct ah_buf buf = {0};
-    ah__text_case(&buf, call->self.text, call->self.length, how);
-    return ah__call_take(out, call->heap, &buf);
+    return ah__text_cased(out, call->heap, call->self, how);
 }
 
 #define BY(function, name, which)                                                                                      \

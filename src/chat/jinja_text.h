@@ -2,6 +2,7 @@
 #ifndef AH_CHAT_JINJA_TEXT_H
 #define AH_CHAT_JINJA_TEXT_H
 
+#include "chat/characters.h"
 #include "chat/jinja_call.h"
 
 /* str.split(mark, most), or rsplit. Without a mark (null) at runs of white space; most < 0: all. */
@@ -13,6 +14,10 @@ int ah__text_replace(struct ah_datum *out, struct ah_heap *heap, struct ah_datum
 /* mark.join(items), of str(item) where `any`, else AH_EINPUT for what is no text. */
 int ah__text_join(struct ah_datum *out, struct ah_heap *heap, struct ah_datum mark, const struct ah_datum_list *items,
                   bool any);
+/* The text in another case. */
+int ah__text_cased(struct ah_datum *out, struct ah_heap *heap, struct ah_datum text, enum ah_case how);
+/* Without what its ends have of white space or, where `set` is a text, of its characters. */
+int ah__text_stripped(struct ah_datum *text, struct ah_heap *heap, struct ah_datum set, bool left, bool right);
 /* The text `times` times. */
 int ah__text_repeat(struct ah_datum *out, struct ah_heap *heap, struct ah_datum text, int64_t times);
 /* The row of a string's method, null: none of that name. */

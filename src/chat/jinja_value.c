@@ -86,7 +86,7 @@ static int concat(struct ah_datum *out, struct ah_eval *eval, const struct ah_no
         struct ah_datum value;
         status = ah__eval(&value, eval, at);
         if (status == AH_OK)
-            status = ah__datum_str(&buf, value);
+            status = ah__datum_str(eval->heap, &buf, value);
     }
     if (status == AH_OK)
         return ah__call_take(out, eval->heap, &buf);

@@ -13,6 +13,7 @@ enum { CYCLE = 1024 };
 struct ah_mixture {
     struct ah_mixture_source *source; /* [count] */
     size_t count;
+    double largest, sum;        /* of the weights; the sum in units of the largest */
     int64_t *first, *val_first; /* [count + 1] where each source's slots begin in a cycle */
     struct ah_tokens_info info;
 };
@@ -20,23 +21,20 @@ struct ah_mixture {
 /* ---- shares ------------------------------------------------------------------------------------------------------ */
 
 /* The sum of all weights in units of the largest, which no weights are too large or too small for. */
-static double weights_sum(const struct ah_mixture *mixture, double *largest)
+static void weights_add(struct ah_mixture *mixture)
 {
-    double sum = 0;
-    *largest = 0;
+    mixture->largest = mixture->sum = 0;
     for (size_t i = 0; i < mixture->count; i++)
-        if (mixture->source[i].weight > *largest)
-            *largest = mixture->source[i].weight;
+        if (mixture->source[i].weight > mixture->largest)
+            mixture->largest = mixture->source[i].weight;
     for (size_t i = 0; i < mixture->count; i++)
-        sum += mixture->source[i].weight / *largest;
-    return sum;
+        mixture->sum += mixture->source[i].weight / mixture->largest;
 }
 
 /* The slots of source i if slots could be parted. */
 static double slots_wanted(const struct ah_mixture *mixture, size_t i)
 {
-    double largest, sum = weights_sum(mixture, &largest);
-    return mixture->source[i].weight / largest / sum * CYCLE;
+    return mixture->source[i].weight / mixture->largest / mixture->sum * CYCLE;
 }
 
 /* The source that lacks most. */
@@ -57,6 +55,7 @@ static struct ah_mixture_source *largest_remainder(const struct ah_mixture *mixt
 static int slots_by_weight(struct ah_mixture *mixture)
 {
     int64_t left = CYCLE;
+    weights_add(mixture);
     for (size_t i = 0; i < mixture->count; i++) {
         mixture->source[i].slots = (int64_t)slots_wanted(mixture, i);
         left -= mixture->source[i].slots;

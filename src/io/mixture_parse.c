@@ -49,13 +49,39 @@ static int piece_take(bool *found, struct ah_mixture_item *out, const char *text
     return AH_OK;
 }
 
-/* The longest piece up to the end or a comma that names something; where none does, the first. No name is longer than
- * a path may be. */
+/* How long a piece that names something may be: no longer than a path, beyond no slash before which there is no folder
+ * of that name, and behind its last slash no longer than a name. So few pieces are looked for, however many there are. */
+static int piece_most(size_t *most, const char *text, size_t first)
+{
+    enum { WEIGHT_MOST = 40 };
+    size_t last = 0;
+    *most = strnlen(text, PATH_MAX + WEIGHT_MOST);
+    for (size_t at = first; at < *most; at++) {
+        if (text[at] != '/')
+            continue;
+        char *folder;
+        AH_TRY(ah__sprintf(&folder, "%.*s", (int)at, text));
+        bool found = is_there(folder);
+        ah__free(folder);
+        if (!found)
+            *most = at;
+        else
+            last = at + 1;
+    }
+    while (last == 0 && first > 0 && text[first - 1] != '/')
+        first--;
+    last = last ? last : first;
+    if (*most > last + NAME_MAX + WEIGHT_MOST)
+        *most = last + NAME_MAX + WEIGHT_MOST;
+    return AH_OK;
+}
+
+/* The longest piece up to the end or a comma that names something; where none does, the first. */
 static int item_take(struct ah_mixture_item *out, const char **text)
 {
-    enum { WEIGHT_MOST = 40, PIECE_MOST = PATH_MAX + WEIGHT_MOST };
-    size_t first = strcspn(*text, ","), length = strnlen(*text, PIECE_MOST);
+    size_t first = strcspn(*text, ","), length;
     bool found;
+    AH_TRY(piece_most(&length, *text, first));
     while ((*text)[length] && (*text)[length] != ',' && length > first)
         length--;
     if (length < first)

@@ -263,7 +263,7 @@ static void refusals(void **state)
         {"{{ '\\0' }}", "a string's escape by name or octal digits"},
         {"{% macro f(x) %}{% endmacro %}{{ f(1, y=2) }}", "macro 'f' found arguments that it does not have"},
         {"{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
-         "more than 268435456 bytes"},
+         "more than 67108864 bytes"},
         {"{% set ns = namespace(x=1) %}{% for i in range(999) %}{% set ns.x = [ns.x] %}{% endfor %}",
          "nested more than 200"},
         {"{{ range(100001) }}", "more than 100000"},
@@ -309,6 +309,33 @@ static void deep_templates(void **state)
     rendering_free(&rendering);
 }
 
+/* What would take hours or all memory ends early: bounded are steps, values, text, and bytes that are looked at. */
+static void bounded(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"{% set l = range(99999) | list %}{% for i in l %}{% set y = 99998 in l %}{% endfor %}", "looks at more than"},
+        {"{% set b = 'a' * 1000000 ~ 'b' %}{{ ('b' * 1000000).strip(b) }}", "looks at more than"},
+        {"{% set b = 'b' ~ 'a' * 100000 %}{{ ('a' * 20000000).rsplit(b) }}", "looks at more than"},
+        {"{{ ('x' * 6000000) | replace('', 'y' * 100) }}", "more than 67108864 bytes of text"},
+        {"{{ [[[1]]] | tojson(indent=1000000000) }}", "more than 67108864 bytes of text"},
+        {"{{ 'ab' * 9223372036854775807 }}", "more than 67108864 bytes of text"},
+        {"{{ (['a' * 1000000] * 70) | join }}", "more than 67108864 bytes of text"},
+        {"{% macro f(n) %}{{ 'x' * 40000000 }}{{ f(n) }}{% endmacro %}{{ f(1) }}",
+         "values of more than 268435456 bytes"},
+        {"{{ ([1] * 9223372036854775807) | length }}", "values of more than 268435456 bytes"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        struct rendering rendering;
+        int status = render(&rendering, rows[i][0]);
+        if (status != AH_EINPUT || !strstr(ah_error(), rows[i][1]))
+            fail_msg("%s: status %d, '%s', expected '%s'", rows[i][0], status, status ? ah_error() : "", rows[i][1]);
+        assert_true(rendering.rendered.text.length <= 1 << 26);
+        rendering_free(&rendering);
+    }
+}
+
 AH_TEST_SUITE("chat/jinja", cmocka_unit_test(white_space), cmocka_unit_test(values), cmocka_unit_test(operators),
               cmocka_unit_test(statements), cmocka_unit_test(filters), cmocka_unit_test(methods),
-              cmocka_unit_test(generation_spans), cmocka_unit_test(refusals), cmocka_unit_test(deep_templates))
+              cmocka_unit_test(generation_spans), cmocka_unit_test(refusals), cmocka_unit_test(bounded),
+              cmocka_unit_test(deep_templates))

@@ -95,6 +95,14 @@ static void names_are_told_from_weights(void **state)
     snprintf(text, sizeof text, "%s,%s", make("x,y", 50, 3), b); /* beside a name that is its first part */
     make("x", 60, 3);
     expect_items(text, 2, (const char *[]){in("x,y"), b}, (double[]){0, 0});
+    /* A folder may have commas, too. */
+    char within[512];
+    snprintf(within, sizeof within, "%s/p,q,r", ah_test_folder());
+    assert_ok(ah__folder_make(within));
+    snprintf(within + strlen(within), sizeof within - strlen(within), "/s,t");
+    assert_ok(ah__file_write(within, "text", 4));
+    snprintf(text, sizeof text, "%s:2,%s:1", within, b);
+    expect_items(text, 2, (const char *[]){within, b}, (double[]){2, 1});
     expect_items("gone.jsonl:1,lost:b.jsonl:2", 2, (const char *[]){"gone.jsonl", "lost:b.jsonl"}, (double[]){1, 2});
     expect_items("gone:away", 1, (const char *[]){"gone:away"}, (double[]){0});
 }

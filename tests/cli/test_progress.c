@@ -5,6 +5,8 @@
 #include "cli/progress.c"
 #include "test.h"
 
+static double learned_per_s = 1234.4; /* of the steps that follow */
+
 static int64_t lines(int64_t first, int64_t steps, const char **text)
 {
     static char room[1 << 16];
@@ -18,6 +20,7 @@ static int64_t lines(int64_t first, int64_t steps, const char **text)
                               .steps = steps,
                               .loss = 2.5,
                               .tokens_per_s = 1234.4,
+                              .learned_per_s = learned_per_s,
                               .eta_s = 3725,
                               .lane_busy = {0.98, 0.125, 0.1, 0.5}};
         ah__progress_step(&progress, &now);
@@ -41,6 +44,9 @@ static void plain_lines(void **state)
     assert_int_equal(lines(1, 12, &text), 12);
     assert_non_null(strstr(text, "step  1/12  loss 2.5000 mean 2.5000  1234 tokens/s  ETA 1:02:05  "
                                  "c 98% h2d 12% d2h 10% host 50%\n"));
+    learned_per_s = 600.2; /* of which the rest is padding, or what others say */
+    assert_int_equal(lines(12, 12, &text), 1);
+    assert_non_null(strstr(text, "  1234 tokens/s (600 learned)  ETA 1:02:05  c 98%"));
     int64_t many = lines(1, 6000, &text);
     assert_true(many >= 55 && many <= 65);
     assert_non_null(strstr(text, "step    1/6000"));

@@ -111,7 +111,7 @@ static struct ah_checkpoint state_of(int64_t step, char *data_path)
     };
 }
 
-static int save(const char *dir, const struct ah_checkpoint *state, struct fixture *f)
+static int save(const char *dir, struct ah_checkpoint *state, struct fixture *f)
 {
     struct ah_states states = ah__run_states_of(f->run);
     return ah__checkpoint_save(dir, state, f->model, f->partition, &states, f->buffer);

@@ -263,10 +263,10 @@ def gpts():
         neox_keys)
 
 
-def adapter(arch, prefix, modules, layers, name=None, **patterns):
+def adapter(arch, prefix, modules, layers, name=None, whole=(), **others):
     """Factors of (here, there, inputs, outputs, order of outputs' rows, rank, scale beside alpha / rank) in each layer.
     PEFT's scales are its own; llama.cpp's is alpha / rank for all, so that others are in the second factor."""
-    name, ours = name or arch, {}
+    name, ours = name or arch, {f"base_model.model.{key}": np.ones(size, dtype="<f4") for key, size in whole}
     folder = FOLDER / f"adapter-{name}"
     writer = gguf.GGUFWriter(FOLDER / f"adapter-{name}.gguf", arch)
     writer.add_type(gguf.GGUFType.ADAPTER)
@@ -283,7 +283,7 @@ def adapter(arch, prefix, modules, layers, name=None, **patterns):
     folder.mkdir(exist_ok=True)
     safetensors.numpy.save_file(ours, folder / "adapter_model.safetensors")
     config = dict(peft_type="LORA", task_type="CAUSAL_LM", base_model_name_or_path="", r=4, lora_alpha=6,
-                  target_modules=[module[0].rpartition(".")[2] for module in modules], **patterns)
+                  target_modules=[module[0].rpartition(".")[2] for module in modules], **others)
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
@@ -301,6 +301,9 @@ def adapters():
     adapter("gpt2", "transformer.h.", [("attn.c_attn", "attn_qkv", 16, 48, same, 4, 2),
                                        ("mlp.c_fc", "ffn_up", 16, 32, same, 2, 1)], 1, "patterns",
             rank_pattern={"c_fc": 2}, alpha_pattern={"c_attn": 12})
+    adapter("gpt2", "transformer.h.", [("mlp.c_fc", "ffn_up", 16, 32, same, 4, 1)], 1, "whole",
+            [("transformer.ln_f.weight", 16), ("transformer.ln_f.bias", 16)], modules_to_save=["ln_f"])
+    (FOLDER / "adapter-whole.gguf").unlink()  # llama.cpp has no such
 
 
 def olmo3():

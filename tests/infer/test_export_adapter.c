@@ -59,18 +59,19 @@ static void expect_keys(const char *path, const char *arch, double alpha)
     ah__gguf_close(file);
 }
 
-/* Queries and keys in pairs, fused products by part, GPT-2's factors not turned. */
+/* Queries and keys in pairs, fused products by part, GPT-2's factors not turned; ranks and alphas of patterns. */
 static void factors_are_the_converters(void **state)
 {
     (void)state;
-    static const char *const archs[] = {"llama", "gpt2", "gptneox"};
+    static const char *const rows[][2] = {
+        {"llama", "llama"}, {"gpt2", "gpt2"}, {"gptneox", "gptneox"}, {"gpt2", "patterns"}};
     char model[PATH], adapter[PATH], expected[PATH], out[PATH], *note;
-    for (size_t i = 0; i < AH_LENGTH(archs); i++) {
-        golden(model, "%s.gguf", archs[i]);
-        golden(adapter, "adapter-%s", archs[i]);
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        golden(model, "%s.gguf", rows[i][0]);
+        golden(adapter, "adapter-%s", rows[i][1]);
         assert_ok(ah_export_adapter(&note, place(out, "adapter.gguf"), model, adapter, NULL));
-        expect_same_tensors(golden(expected, "adapter-%s.gguf", archs[i]), out);
-        expect_keys(out, archs[i], 6);
+        expect_same_tensors(golden(expected, "adapter-%s.gguf", rows[i][1]), out);
+        expect_keys(out, rows[i][0], 6);
         assert_non_null(strstr(note, "--lora"));
         assert_non_null(strstr(note, "autohete merge"));
         free(note);
@@ -117,6 +118,9 @@ static void others_are_refused(void **state)
     assert_fails(ah_export_adapter(NULL, out, model, adapter, "Q4_K_M"), AH_EINPUT, "llama-quantize FILE.gguf");
     golden(adapter, "adapter-%s", "llama");
     assert_int_equal(ah_export_adapter(NULL, out, model, adapter, NULL), AH_EINPUT);
+    golden(adapter, "adapter-%s", "whole");
+    assert_fails(ah_export_adapter(NULL, out, model, adapter, NULL), AH_EINPUT,
+                 "found tensor 'transformer.ln_f.weight' beside adapters, which GGUF has no place for");
     assert_false(ah__path_exists(out));
 }
 

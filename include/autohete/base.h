@@ -66,6 +66,16 @@ AH_API size_t ah_text_character(bool *control, const char *text, size_t length);
  * that is no UTF-8 a question mark. Returns text. */
 AH_API char *ah_text_plain(char *text);
 
+/* ---- files that are written -------------------------------------------------------------------------------------- */
+
+/* Whether a file can be written at `path` by an operation that reads `inputs`, before its work; changes nothing. What
+ * all functions here do with a path to write: a file is replaced as a whole once the new one is complete, a link is
+ * followed, a pipe, a device of characters or an open file (/dev/stdout) is written to as it is.
+ * An input is a file, "-" (standard input), the folder of a model or training, whose own files it stands for, or null.
+ * AH_EINPUT: a folder, a socket or a disk, a path that cannot be written, or a file that is one of the inputs, under
+ * whatever name. AH_ENOMEM. */
+AH_API int ah_output_check(const char *path, const char *const *inputs, size_t count);
+
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 /* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB, K M G T) and decimal (kB KB MB GB TB) suffixes,

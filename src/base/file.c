@@ -11,8 +11,7 @@
 
 #include "base/alloc.h"
 
-/* Causes that the caller of the program can mend by naming another file. */
-static int open_status(int cause)
+int ah__open_status(int cause)
 {
     switch (cause) {
     case ENOENT:
@@ -38,7 +37,7 @@ static int fail_open(const char *path, const char *what)
     if (length > 0)
         return ah__fail(AH_EINPUT, "%s: found a link to '%.*s', which is not there, expected what it leads to", path,
                         (int)length, to);
-    return ah__fail(open_status(cause), "%s: cannot %s: %s", path, what, strerror(cause));
+    return ah__fail(ah__open_status(cause), "%s: cannot %s: %s", path, what, strerror(cause));
 }
 
 static int fail_io(const char *path, const char *what)
@@ -201,17 +200,6 @@ int ah__file_put(int fd, const void *data, size_t length, const char *path)
     return AH_OK;
 }
 
-/* Writes and closes; `sync` for what must survive a power cut. */
-static int write_close(int fd, const void *data, size_t length, bool sync, const char *path)
-{
-    int status = ah__file_put(fd, data, length, path);
-    if (status == AH_OK && sync && fsync(fd) != 0)
-        status = fail_io(path, "write");
-    if (close(fd) != 0 && status == AH_OK)
-        status = fail_io(path, "write");
-    return status;
-}
-
 static int parent_sync(const char *path)
 {
     char *parent;
@@ -221,50 +209,6 @@ static int parent_sync(const char *path)
         slash[slash == parent] = 0;
     int status = ah__folder_sync(slash ? parent : ".");
     ah__free(parent);
-    return status;
-}
-
-static int write_renamed(const char *path, const char *temporary, const void *data, size_t length)
-{
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0)
-        return fail_open(path, "write");
-    int status = write_close(fd, data, length, true, path);
-    if (status == AH_OK && rename(temporary, path) != 0)
-        status = fail_open(path, "write");
-    if (status != AH_OK) {
-        unlink(temporary);
-        return status;
-    }
-    return parent_sync(path);
-}
-
-/* A device, pipe or terminal must be written to, not replaced by a file of that name. */
-static int write_special(const char *path, const void *data, size_t length)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return fail_open(path, "write");
-    return write_close(fd, data, length, false, path);
-}
-
-int ah__file_write(const char *path, const void *data, size_t length)
-{
-    struct stat info;
-    bool exists = stat(path, &info) == 0;
-    if (exists && S_ISDIR(info.st_mode))
-        return ah__fail(AH_EINPUT, "%s: found a folder, expected a file name", path);
-    if (exists && !S_ISREG(info.st_mode))
-        return write_special(path, data, length);
-    /* What a symbolic link points at is replaced, not the link. */
-    char *real = NULL, *temporary = NULL;
-    if (exists && lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
-        AH_TRY(ah__path_real(&real, path));
-    int status = ah__file_temporary(&temporary, real ? real : path);
-    if (status == AH_OK)
-        status = write_renamed(real ? real : path, temporary, data, length);
-    ah__free(temporary);
-    ah__free(real);
     return status;
 }
 
@@ -278,7 +222,7 @@ static int folder_make_one(const char *path)
     int cause = errno;
     if (stat(path, &info) == 0)
         return S_ISDIR(info.st_mode) ? AH_OK : ah__fail(AH_EINPUT, "%s: found a file, expected a folder", path);
-    return ah__fail(open_status(cause), "%s: cannot make folder: %s", path, strerror(cause));
+    return ah__fail(ah__open_status(cause), "%s: cannot make folder: %s", path, strerror(cause));
 }
 
 int ah__folder_make(const char *path)

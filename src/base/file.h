@@ -7,15 +7,18 @@
 /* The whole file, with a terminating zero byte after *length bytes. Freed with ah__free. AH_EINPUT when it is missing,
  * unreadable, no regular file or longer than `most`; AH_EIO; both name the file and the cause. */
 int ah__file_read(char **text, size_t *length, const char *path, size_t most);
-/* Writes to a temporary, fsyncs, renames over PATH, fsyncs the folder. On failure PATH is as before, no temporary left.
- * A symbolic link is followed, and a device or pipe written to: PATH is what the user named. For a name of our own in a
- * folder that may come from elsewhere call ah__file_own first. */
+/* Replaces the file at PATH, by the rule of base/output.h. On failure PATH is as before, no temporary left. For a name
+ * of our own in a folder that may come from elsewhere call ah__file_own first. */
 int ah__file_write(const char *path, const void *data, size_t length);
-/* Removes a symbolic link, pipe, socket or device at PATH, so that what is written there next is a file of that
- * folder. AH_EIO. */
+/* Removes a symbolic link at PATH, so that what is written there next is a file of that folder. AH_EINPUT: a pipe,
+ * socket or device is there; AH_EIO. */
 int ah__file_own(const char *path);
+/* AH_EINPUT of causes (errno) that the caller of the program can mend by naming another file, else AH_EIO. */
+int ah__open_status(int cause);
+/* Removes temporaries of PATH whose process is gone, as far as that is possible. AH_ENOMEM. */
+int ah__file_sweep(const char *path);
 /* PATH.tmp-PID-PLACE, to be freed by ah__free: PLACE tells boot and process namespace in which the number means this
- * process. */
+ * process. The end of a long name is left out before it. */
 int ah__file_temporary(char **out, const char *path);
 /* Whether NAME is a temporary of a process of this place that is gone; *length: of the name without what
  * ah__file_temporary added. */

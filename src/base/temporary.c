@@ -1,5 +1,7 @@
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +34,11 @@ static const char *place_of(char text[PLACE_DIGITS + 1])
 
 int ah__file_temporary(char **out, const char *path)
 {
+    enum { ADDED_MOST = sizeof MARK + 20 + PLACE_DIGITS };
     char place[PLACE_DIGITS + 1];
-    return ah__sprintf(out, "%s" MARK "%ld-%s", path, (long)getpid(), place_of(place));
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash + 1 - path) : 0, name = strnlen(path + folder, NAME_MAX - ADDED_MOST);
+    return ah__sprintf(out, "%.*s" MARK "%ld-%s", (int)(folder + name), path, (long)getpid(), place_of(place));
 }
 
 bool ah__file_left_over(size_t *length, const char *name)
@@ -49,10 +54,29 @@ bool ah__file_left_over(size_t *length, const char *name)
     return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
+int ah__file_sweep(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder;
+    AH_TRY(ah__sprintf(&folder, "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : "."));
+    DIR *list = opendir(folder);
+    size_t length;
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        if (strncmp(entry->d_name, name, strlen(name)) == 0 && ah__file_left_over(&length, entry->d_name) &&
+            length == strlen(name))
+            (void)unlinkat(dirfd(list), entry->d_name, 0);
+    if (list)
+        closedir(list);
+    ah__free(folder);
+    return AH_OK;
+}
+
 int ah__file_own(const char *path)
 {
     struct stat info;
     if (lstat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))
         return AH_OK;
+    if (!S_ISLNK(info.st_mode))
+        return ah__fail(AH_EINPUT, "%s: found a device, pipe or socket, expected a file of the folder's own", path);
     return unlink(path) == 0 ? AH_OK : ah__fail(AH_EIO, "%s: cannot replace: %s", path, strerror(errno));
 }

@@ -105,6 +105,7 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     case AH_ARG_FILE_OF_OPTIONS: /* was read before */
         return *text != 0;
     case AH_ARG_TEXT:
+    case AH_ARG_OUT:
         *(const char **)to = text;
         return *text != 0;
     case AH_ARG_LIST:
@@ -148,6 +149,7 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
     static const char *const kinds[] = {
         [AH_ARG_FLAG] = "no value",
         [AH_ARG_TEXT] = "a value",
+        [AH_ARG_OUT] = "a value",
         [AH_ARG_LIST] = "a value, at most 64 times",
         [AH_ARG_WORDS] = "a text",
         [AH_ARG_INT] = "a whole number",
@@ -404,13 +406,20 @@ static bool asks(int argc, char **argv)
     return false;
 }
 
+static const char *config;
+
+const char *ah__args_config(void)
+{
+    return config;
+}
+
 enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, char **argv, struct ah_args_error *error)
 {
     bool seen[OPTIONS_MOST] = {false}, in_file[OPTIONS_MOST] = {false};
     if (command->count > OPTIONS_MOST)
         abort();
     set_initial(command, argv);
-    const char *config = asks(argc, argv) ? NULL : config_path(command, argc, argv);
+    config = asks(argc, argv) ? NULL : config_path(command, argc, argv);
     enum ah_args_result applied = config ? config_apply(command, config, in_file, error) : AH_ARGS_RUN;
     if (applied != AH_ARGS_RUN)
         return applied;

@@ -17,6 +17,7 @@ struct ah_texts {
 enum ah_arg_kind {
     AH_ARG_FLAG,            /* bool; takes no value */
     AH_ARG_TEXT,            /* const char *, not empty */
+    AH_ARG_OUT,             /* the same: a file to write, which is none of what other options name */
     AH_ARG_LIST,            /* struct ah_texts, none of them empty; the option may be given several times */
     AH_ARG_WORDS,           /* const char *, may be empty */
     AH_ARG_INT,             /* int, in [min, max] */
@@ -78,6 +79,8 @@ struct ah_args_error {
  * fault. */
 enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, char **argv,
                                    struct ah_args_error *error);
+/* The path after --config; null: there was none. */
+const char *ah__args_config(void);
 void ah__args_help(const struct ah_command *command, FILE *to);
 
 #endif

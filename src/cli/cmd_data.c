@@ -17,7 +17,7 @@ static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
     {"model", AH_ARG_TEXT, AT(options.model_path), "FILE", NULL,
      "model whose tokenizer is used: a config.json, its folder, or a GGUF file", 0, 0, true},
-    {"out", AH_ARG_TEXT, AT(options.out), "FILE", NULL, "token file to write", 0, 0, true},
+    {"out", AH_ARG_OUT, AT(options.out), "FILE", NULL, "token file to write", 0, 0, true},
     {"data-format", AH_ARG_TEXT, AT(options.format), "NAME", NULL,
      "format of the inputs: auto, text, bytes (text whose bytes are its tokens), jsonl or documents (default auto)", 0,
      0, false},
@@ -100,9 +100,7 @@ static int run(const void *given)
     data.stop = &stop;
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    int status = ah__out_check("out", data.out);
-    if (status == AH_OK)
-        status = ah__out_tokenizer_note(data.model_path, NULL);
+    int status = ah__out_tokenizer_note(data.model_path, NULL);
     if (status == AH_OK)
         status = ah_data_prepare(&result, &data);
     if (status != AH_OK)

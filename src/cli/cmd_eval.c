@@ -32,7 +32,7 @@ static const struct ah_arg options[] = {
     {"train-on", AH_ARG_TEXT, AT(options.train_on), "WHAT", NULL,
      "what of a conversation is predicted: assistant (default), all or last", 0, 0, false},
     {"ids", AH_ARG_TEXT, AT(ids), "LIST", NULL, "token ids like 1,5,9, instead of data", 0, 0, false},
-    {"logits", AH_ARG_TEXT, AT(logits), "FILE", NULL, "safetensors file to write the logits after each id into", 0, 0,
+    {"logits", AH_ARG_OUT, AT(logits), "FILE", NULL, "safetensors file to write the logits after each id into", 0, 0,
      false},
     {"device", AH_ARG_TEXT, AT(options.device), "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},
     {"threads", AH_ARG_INT, AT(options.threads), "N", NULL, "threads of the cpu device (default: one per core)", 1,
@@ -72,9 +72,7 @@ static int write_logits(const struct eval_args *args)
     int64_t count;
     if (!args->ids || !args->logits || args->options.data_path)
         return ah__out_fault("--ids and --logits go together, and without --data");
-    int status = ah__out_check("logits", args->logits);
-    if (status == AH_OK)
-        status = parse_ids(&ids, &count, args->ids);
+    int status = parse_ids(&ids, &count, args->ids);
     if (status != AH_OK)
         return status;
     status = ah_eval_logits(args->logits, ids, count, &args->options);

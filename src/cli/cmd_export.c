@@ -14,7 +14,7 @@ static const struct ah_arg options[] = {
      "folder of a training, one with config.json and weights, or a GGUF file; of an adapter the adapter is written", 0,
      0, true},
     AH_ARG_ADAPTER(AT(adapter)),
-    {"gguf", AH_ARG_TEXT, AT(gguf), "FILE", NULL, "GGUF file to write, for llama.cpp and its like", 0, 0, true},
+    {"gguf", AH_ARG_OUT, AT(gguf), "FILE", NULL, "GGUF file to write, for llama.cpp and its like", 0, 0, true},
     {"type", AH_ARG_TEXT, AT(type), "TYPE", NULL,
      "how matrices are stored: f16 (default), bf16, f32 (default of adapters) or q8_0", 0, 0, false},
 };
@@ -23,9 +23,7 @@ static int run(const void *given)
 {
     const struct export_args *args = given;
     char *note = NULL;
-    int status = ah__out_check("gguf", args->gguf);
-    if (status == AH_OK)
-        status = args->adapter ? ah_export_adapter(&note, args->gguf, args->model, args->adapter, args->type)
+    int status = args->adapter ? ah_export_adapter(&note, args->gguf, args->model, args->adapter, args->type)
                                : ah_export_gguf_noted(&note, args->gguf, args->model, args->type);
     if (status == AH_OK)
         ah__out_note(note);

@@ -26,7 +26,7 @@ static const struct ah_arg options[] = {
     AH_ARG_PASSES(AT(inputs.passes)),
     {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,
      "plan for this machine: a100-40g, h200, ... or a file; its memories are the budget (dtype: bf16)", 0, 0, false},
-    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "JSON file to save the plan into", 0, 0, false},
+    {"out", AH_ARG_OUT, AT(out), "FILE", NULL, "JSON file to save the plan into", 0, 0, false},
     {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL,
      "compare it with the integer program's plan and with plans that differ in one switch", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
@@ -57,9 +57,7 @@ static int run(const void *given)
 {
     const struct plan_args *args = given;
     struct ah_session *session = NULL;
-    int status = ah__out_check("out", args->out);
-    if (status == AH_OK)
-        status = ah__session_start(&session, &args->inputs, AH_SESSION_PLAN, args->json ? stderr : stdout);
+    int status = ah__session_start(&session, &args->inputs, AH_SESSION_PLAN, args->json ? stderr : stdout);
     if (status == AH_OK)
         status = show(session, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);

@@ -21,8 +21,8 @@ static const struct ah_arg options[] = {
     AH_ARGS_TUNING(AT(inputs.tuning)),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
-    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "JSON file to save the profile into", 0, 0, false},
-    {"as-hardware", AH_ARG_TEXT, AT(as_hardware), "FILE", NULL, "JSON file to save it into as a machine for --hardware",
+    {"out", AH_ARG_OUT, AT(out), "FILE", NULL, "JSON file to save the profile into", 0, 0, false},
+    {"as-hardware", AH_ARG_OUT, AT(as_hardware), "FILE", NULL, "JSON file to save it into as a machine for --hardware",
      0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
      "print the profile as one JSON object in the last line; text goes to standard error", 0, 0, false},
@@ -54,10 +54,8 @@ static int run(const void *given)
     struct ah_session *session = NULL;
     struct ah_session_options inputs = args->inputs;
     inputs.profile.renew = true; /* measuring is the purpose of the command; a cached profile is replaced */
-    int status = ah__out_check("out", args->out);
-    if (status == AH_OK)
-        status = ah__out_check("as-hardware", args->as_hardware);
-    if (status == AH_OK && args->as_hardware && (inputs.tuning.freeze || inputs.tuning.lora_rank))
+    int status = AH_OK;
+    if (args->as_hardware && (inputs.tuning.freeze || inputs.tuning.lora_rank))
         status = ah__out_fault("--as-hardware: found it beside frozen parameters, whose updates are too small to tell "
                                "rates, expected a profile of a training of everything");
     if (status == AH_OK)

@@ -13,16 +13,14 @@ struct report_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "HTML file to write (default: report.html in the folder)", 0, 0, false},
+    {"out", AH_ARG_OUT, AT(out), "FILE", NULL, "HTML file to write (default: report.html in the folder)", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
      "print the file's name as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
 
 static int save(const struct report_args *args, const char *path)
 {
-    int status = ah__out_check("out", args->out);
-    if (status == AH_OK)
-        status = ah_report_save(args->dir, args->out);
+    int status = ah_report_save(args->dir, args->out);
     if (status != AH_OK)
         return ah__out_fail(status);
     fprintf(args->json ? stderr : stdout, "report: %s\n", path);

@@ -41,8 +41,8 @@ static const struct ah_arg options[] = {
     AH_ARG_EFFORT(AT(inputs.effort)),
     AH_ARGS_PROFILE(AT(inputs.profile_path), AT(inputs.profile.renew)),
     {"iterations", AH_ARG_INT, AT(iterations), "N", "6", "iterations to simulate", 1, 10000, false},
-    {"svg", AH_ARG_TEXT, AT(svg), "FILE", NULL, "SVG file to draw two iterations into", 0, 0, false},
-    {"trace", AH_ARG_TEXT, AT(trace), "FILE", NULL, "Chrome trace file to save all iterations into", 0, 0, false},
+    {"svg", AH_ARG_OUT, AT(svg), "FILE", NULL, "SVG file to draw two iterations into", 0, 0, false},
+    {"trace", AH_ARG_OUT, AT(trace), "FILE", NULL, "Chrome trace file to save all iterations into", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
      "print the result as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
@@ -145,11 +145,7 @@ static int run(const void *given)
 {
     const struct simulate_args *args = given;
     bool compares = ah__compare_wanted(&args->inputs, &args->compare);
-    int status = ah__out_check("svg", args->svg);
-    if (status == AH_OK)
-        status = ah__out_check("trace", args->trace);
-    if (status == AH_OK)
-        status = compares ? compare_policies(args) : simulate(args);
+    int status = compares ? compare_policies(args) : simulate(args);
     return status == AH_OK ? 0 : ah__out_fail(status);
 }
 

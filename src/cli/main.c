@@ -11,6 +11,7 @@
 #include "cli/model_name.h"
 #include "cli/nearest.h"
 #include "cli/out.h"
+#include "cli/outputs.h"
 
 const struct ah_command *const ah__commands[] = {
     &ah__command_train,
@@ -114,6 +115,8 @@ static int run(const struct ah_command *command, int argc, char **argv)
     int status = surroundings_check();
     if (status == AH_OK)
         status = ah__model_names_resolve(command);
+    if (status == AH_OK)
+        status = ah__outputs_check(command);
     if (status != AH_OK)
         return ah__out_fail(status);
     return command->run(command->args);

@@ -103,27 +103,6 @@ int ah__out_fault(const char *format, ...)
     return AH_EINPUT;
 }
 
-int ah__out_check(const char *option, const char *path)
-{
-    struct stat info;
-    char folder[4096];
-    if (!path)
-        return AH_OK;
-    if (strlen(path) >= sizeof folder)
-        return ah__out_fault("--%s: found a path of %zu bytes, expected at most %zu", option, strlen(path),
-                             sizeof folder - 1);
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return ah__out_fault("--%s: found the folder '%.200s', expected a file name", option, path);
-    strcpy(folder, path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = 0;
-    if (access(slash ? folder : ".", W_OK | X_OK) != 0)
-        return ah__out_fault("--%s: found '%.200s', expected a path in a folder that can be written: %s", option, path,
-                             strerror(errno));
-    return AH_OK;
-}
-
 static const struct ah_command *running;
 
 void ah__out_command(const struct ah_command *command)

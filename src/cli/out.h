@@ -24,8 +24,6 @@ void ah__out_note(char *note);
 /* What is to be said of the tokenizer of the model at this path, with an adapter or null. A status of
  * ah_tokenizer_note. */
 int ah__out_tokenizer_note(const char *model, const char *adapter);
-/* Whether a file could be written to path (null: fine), asked before the work that fills it. As ah__out_fault. */
-int ah__out_check(const char *option, const char *path);
 /* The command that runs: what the library calls micro_batch is its option --micro-batch. */
 void ah__out_command(const struct ah_command *command);
 /* Prints ah_error() and gives the exit status that goes with a status of the library. */

@@ -20,6 +20,10 @@ void ah__training_print(FILE *to, const struct ah_train_summary *facts)
             facts->held_out ? " held back for validation" : " of the same for validation: too few to hold back");
     if (facts->padding >= 0.005)
         fprintf(to, "padding: %.0f%% of the places in sequences hold no token\n", 100 * facts->padding);
+    if (facts->first_step > facts->steps) {
+        fprintf(to, "steps: none is left of %lld\n", (long long)facts->steps);
+        return;
+    }
     fprintf(to, "steps: %lld to %lld of %lld x %lld %ss, %.3g epoch%s in all\n", (long long)facts->first_step,
             (long long)facts->steps, (long long)facts->batch, (long long)facts->seq, token, facts->epochs,
             facts->epochs == 1 ? "" : "s");
@@ -128,8 +132,10 @@ void ah__summary_print(FILE *to, const struct ah_train_result *result, const str
     fputc('\n', to);
     print_trend(to, result);
     print_step_time(to, result);
-    print_peaks(to, "device memory", result->device_peak_bytes_predicted, result->device_peak_bytes_used);
-    print_peaks(to, "host memory", result->host_peak_bytes_predicted, result->host_peak_bytes_used);
+    if (result->steps_timed > 0) {
+        print_peaks(to, "device memory", result->device_peak_bytes_predicted, result->device_peak_bytes_used);
+        print_peaks(to, "host memory", result->host_peak_bytes_predicted, result->host_peak_bytes_used);
+    }
     print_places(to, train);
 }
 

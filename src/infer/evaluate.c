@@ -321,7 +321,9 @@ static int write_logits(struct ah_safetensors_writer *writer, const struct ah_in
 static int open_and_write(struct ah_inference *model, const char *path, const int32_t *ids, int64_t count,
                           const struct ah_eval_options *options)
 {
+    const char *const inputs[] = {options->model_dir, options->adapter_dir};
     struct ah_safetensors_writer *writer;
+    AH_TRY(ah_output_check(path, inputs, AH_LENGTH(inputs)));
     AH_TRY(ah__inference_open(model, options->model_dir, options->adapter_dir));
     AH_TRY(check_ids(model, ids, count));
     AH_TRY(ah__inference_start(model, 1, count, true, options->device, options->threads));

@@ -265,6 +265,7 @@ int ah_export_gguf_noted(char **note, const char *path, const char *model, const
 {
     struct export to = {0};
     AH_TRY(ah__export_type(&to.type, type ? type : "f16"));
+    AH_TRY(ah_output_check(path, &model, 1));
     int status = ah__inference_open(&to.from, model, NULL);
     if (status == AH_OK && to.from.adapter)
         status = ah__export_adapter(note, path, &to.from, type);

@@ -242,7 +242,9 @@ int ah__export_adapter(char **note, const char *path, const struct ah_inference 
 
 int ah_export_adapter(char **note, const char *path, const char *model, const char *adapter, const char *type)
 {
+    const char *const inputs[] = {model, adapter};
     struct ah_inference from = {.ids_alone = true};
+    AH_TRY(ah_output_check(path, inputs, AH_LENGTH(inputs)));
     int status = ah__inference_open(&from, model, adapter);
     if (status == AH_OK && !from.adapter)
         status = ah__fail(AH_EINPUT, "%s: found no adapter, expected one: it has " AH_ADAPTER_CONFIG, model);

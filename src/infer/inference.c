@@ -165,7 +165,7 @@ static int start(struct ah_inference *inference, const char *device, int threads
     AH_TRY(make_run(inference));
     if (!inference->weights)
         return ah__checkpoint_load(&inference->checkpoint, inference->partition, inference->run, false);
-    return ah__weights_load(note, inference->weights, inference->adapter ? &inference->adapted : NULL,
+    return ah__weights_load(note, NULL, inference->weights, inference->adapter ? &inference->adapted : NULL,
                             inference->partition, inference->run);
 }
 

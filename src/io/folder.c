@@ -21,7 +21,7 @@
 #include "io/shards.h"
 
 /* Files that Hugging Face looks for in DIR itself, and a folder of them. */
-static bool is_linked(const char *name)
+bool ah__folder_links(const char *name)
 {
     return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 ||
            strcmp(name, "config.json") == 0 || strcmp(name, AH_ADAPTER_FILE) == 0 ||
@@ -39,6 +39,7 @@ struct ah_folder {
     char *dir, *name, *path, *temporary; /* DIR, step-00000100, DIR/step-00000100, DIR/step-00000100.tmp */
     int64_t step;
     bool committed;
+    char *left;                /* a folder that stays for what else is in it; null: none */
     struct folder_file *files; /* noted or read so far */
     size_t count, room;
 };
@@ -94,7 +95,7 @@ static int names_each(const char *dir, int (*visit)(const char *dir, const char 
 static int linked_check(const char *dir, const char *name, const void *context)
 {
     (void)context;
-    return is_linked(name) ? place_check(dir, name, "checkpoint/") : AH_OK;
+    return ah__folder_links(name) ? place_check(dir, name, "checkpoint/") : AH_OK;
 }
 
 /* Whether access() failed because of what was asked for, or because it could not tell. */
@@ -187,11 +188,18 @@ int ah__folder_walk(const char *dir, const char *suffix, int (*visit)(const char
     return status;
 }
 
+/* `path` goes, or is known as what stays. */
+static int step_remove(struct ah_folder *folder, const char *path)
+{
+    bool stays;
+    AH_TRY(ah__folder_remove_step(&stays, path));
+    return stays ? ah__folder_stays(&folder->left, path) : AH_OK;
+}
+
 static int remove_any(const char *path, int64_t step, void *context)
 {
     (void)step;
-    (void)context;
-    return ah__folder_remove(path);
+    return step_remove(context, path);
 }
 
 /* Names that a training writes in its folder by way of a temporary, beside those that link to the checkpoint. */
@@ -199,12 +207,17 @@ static const char *const written[] = {"checkpoint",    "run.json",     "plan.jso
                                       "timeline.json", "timeline.svg", "loss.svg",    "report.html",
                                       "metrics.jsonl", "val.jsonl",    "metrics.csv", "val.csv"};
 
-static bool is_written(const char *name)
+const char *ah__folder_written(size_t index)
+{
+    return index < AH_LENGTH(written) ? written[index] : NULL;
+}
+
+bool ah__folder_writes(const char *name)
 {
     for (size_t i = 0; i < AH_LENGTH(written); i++)
         if (strcmp(name, written[i]) == 0)
             return true;
-    return is_linked(name);
+    return ah__folder_links(name);
 }
 
 /* A temporary of one of our names whose process is gone. Whoever holds the folder is its only writer, but a reader may
@@ -217,7 +230,7 @@ static bool is_left_over(const char *name)
         return false;
     memcpy(stem, name, length);
     stem[length] = 0;
-    return is_written(stem);
+    return ah__folder_writes(stem);
 }
 
 static int left_over_remove(const char *dir)
@@ -249,7 +262,7 @@ int ah__folder_begin(struct ah_folder **out, const char *dir, int64_t step)
     AH_TRY(ah__new(&folder, 1, sizeof *folder));
     int status = names_make(folder, dir, step);
     if (status == AH_OK)
-        status = ah__folder_walk(dir, ".tmp", remove_any, NULL);
+        status = ah__folder_walk(dir, ".tmp", remove_any, folder);
     if (status == AH_OK)
         status = left_over_remove(dir);
     if (status == AH_OK)
@@ -260,6 +273,11 @@ int ah__folder_begin(struct ah_folder **out, const char *dir, int64_t step)
     }
     *out = folder;
     return AH_OK;
+}
+
+const char *ah__folder_left(const struct ah_folder *folder)
+{
+    return folder->left;
 }
 
 const char *ah__folder_path(const struct ah_folder *folder)
@@ -275,12 +293,13 @@ void ah__folder_free(struct ah_folder *folder)
     if (!folder->committed && folder->temporary) {
         char message[1024];
         snprintf(message, sizeof message, "%s", ah_error());
-        if (ah__folder_remove(folder->temporary) != AH_OK)
-            ah__fail(AH_EIO, "%s", message);
+        (void)step_remove(folder, folder->temporary);
+        ah__fail(AH_EIO, "%s", message);
     }
     for (size_t i = 0; i < folder->count; i++)
         ah__free(folder->files[i].name);
     ah__free(folder->files);
+    ah__free(folder->left);
     ah__free(folder->dir);
     ah__free(folder->name);
     ah__free(folder->path);
@@ -355,7 +374,7 @@ static int checksums_save(const struct ah_folder *folder)
 }
 
 /* An old folder of the same step changes places with the new one, so that at every moment a complete one is there. */
-static int folder_place(const struct ah_folder *folder)
+static int folder_place(struct ah_folder *folder)
 {
     if (rename(folder->temporary, folder->path) == 0)
         return ah__folder_sync(folder->dir);
@@ -364,7 +383,7 @@ static int folder_place(const struct ah_folder *folder)
     if (renameat2(AT_FDCWD, folder->temporary, AT_FDCWD, folder->path, RENAME_EXCHANGE) != 0)
         return fail_io(folder->path, "replace");
     AH_TRY(ah__folder_sync(folder->dir));
-    return ah__folder_remove(folder->temporary);
+    return step_remove(folder, folder->temporary);
 }
 
 static bool has_no_links(int cause)
@@ -407,7 +426,7 @@ static int stale_remove(const char *dir, const char *name, const void *context)
 {
     const struct ah_folder *folder = context;
     char *path, target[8] = "";
-    if (!is_linked(name) || has_linked(folder, name))
+    if (!ah__folder_links(name) || has_linked(folder, name))
         return AH_OK;
     AH_TRY(ah__sprintf(&path, "%s/%s", dir, name));
     int status = readlink(path, target, sizeof target) > 0 && unlink(path) != 0 ? fail_io(path, "remove") : AH_OK;
@@ -422,54 +441,11 @@ static int links_set(const struct ah_folder *folder)
         char name[AH_SHARDS_NAME_SIZE], target[64 + AH_SHARDS_NAME_SIZE];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(folder->files[i].name, "/"), folder->files[i].name);
         snprintf(target, sizeof target, "checkpoint/%s", name);
-        if (is_linked(name))
+        if (ah__folder_links(name))
             AH_TRY(link_set(folder->dir, name, target));
     }
     AH_TRY(names_each(folder->dir, stale_remove, folder));
     return ah__folder_sync(folder->dir);
-}
-
-struct prune {
-    int64_t below;  /* only lower steps */
-    int64_t lowest; /* found among them, -1: none */
-    int count;
-};
-
-static int prune_count(const char *path, int64_t step, void *context)
-{
-    struct prune *prune = context;
-    (void)path;
-    if (step >= prune->below)
-        return AH_OK;
-    prune->count++;
-    if (prune->lowest < 0 || step < prune->lowest)
-        prune->lowest = step;
-    return AH_OK;
-}
-
-/* Goes at once for whoever reads beside, as it came. */
-static int prune_lowest(const char *path, int64_t step, void *context)
-{
-    const struct prune *prune = context;
-    char *temporary;
-    if (step != prune->lowest)
-        return AH_OK;
-    AH_TRY(ah__sprintf(&temporary, "%s.tmp", path));
-    int status = rename(path, temporary) == 0 ? ah__folder_remove(temporary) : fail_io(path, "remove");
-    ah__free(temporary);
-    return status;
-}
-
-/* Steps above this one belong to another run that got further: not ours to remove. */
-static int folder_prune(const struct ah_folder *folder, int keep)
-{
-    for (;;) {
-        struct prune prune = {folder->step, -1, 0};
-        AH_TRY(ah__folder_walk(folder->dir, "", prune_count, &prune));
-        if (prune.count < (keep < 1 ? 1 : keep))
-            return AH_OK;
-        AH_TRY(ah__folder_walk(folder->dir, "", prune_lowest, &prune));
-    }
 }
 
 int ah__folder_commit(struct ah_folder *folder, int keep)
@@ -479,5 +455,5 @@ int ah__folder_commit(struct ah_folder *folder, int keep)
     AH_TRY(folder_place(folder));
     folder->committed = true;
     AH_TRY(links_set(folder));
-    return folder_prune(folder, keep);
+    return ah__folder_prune(&folder->left, folder->dir, folder->step, keep);
 }

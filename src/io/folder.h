@@ -3,6 +3,7 @@
  *
  *     DIR/step-00000100/        files of a checkpoint, and checksums.json {"files": {NAME: {"bytes", "xxh3"}}}
  *     DIR/step-00000200.tmp/    one being written or removed; what a crash leaves is removed by the next begin
+ *                               (of both only what a checkpoint has: with other files in it a folder stays)
  *     DIR/checkpoint            symbolic link to the last complete step folder
  *     DIR/model.safetensors     symbolic links through DIR/checkpoint, so that DIR loads as a Hugging Face folder
  *     DIR/config.json          and the other files of a model that it may have: io/shards.h, io/model_files.h; of
@@ -20,9 +21,17 @@ struct ah_folder;
  * cannot be written, or holds a checkpoint or a model's file that is not ours and would be lost. */
 int ah__folder_check(const char *dir);
 
+/* Whether a training has files of this name in DIR itself, and whether they are a model's, links to a checkpoint's. */
+bool ah__folder_writes(const char *name);
+/* The index-th of those that are no links; null: there are no more. */
+const char *ah__folder_written(size_t index);
+bool ah__folder_links(const char *name);
+
 /* Makes dir if need be, removes what interrupted writers left and makes an empty DIR/step-STEP.tmp. One writer at a
  * time. AH_EINPUT, AH_EIO. */
 int ah__folder_begin(struct ah_folder **out, const char *dir, int64_t step);
+/* A folder that begin or commit would have removed, but for what somebody put into it; null: none. Valid until free. */
+const char *ah__folder_left(const struct ah_folder *folder);
 /* Where to write the files (no folders inside). Valid until free. */
 const char *ah__folder_path(const struct ah_folder *folder);
 /* What the checkpoint consists of: a file that lies there, by its name. Syncs it and reads it back. */

@@ -1,15 +1,13 @@
 #include "io/gguf_write.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "op/bf16.h"
 #include "op/f16.h"
 
@@ -20,14 +18,13 @@ struct ah_gguf_writer {
     uint64_t key_count, tensor_count;
     uint64_t end;  /* of the tensors' data, padded */
     uint64_t done; /* of it */
-    char *path, *temporary;
-    int fd; /* -1: not open */
+    struct ah_output out;
 };
 
 int ah__gguf_writer_new(struct ah_gguf_writer **out)
 {
     AH_TRY(ah__new(out, 1, sizeof **out));
-    (*out)->fd = -1;
+    (*out)->out.fd = -1;
     return AH_OK;
 }
 
@@ -35,14 +32,9 @@ void ah__gguf_writer_free(struct ah_gguf_writer *writer)
 {
     if (!writer)
         return;
-    if (writer->fd >= 0) {
-        close(writer->fd);
-        unlink(writer->temporary);
-    }
+    ah__output_drop(&writer->out);
     ah__buf_free(&writer->keys);
     ah__buf_free(&writer->tensors);
-    ah__free(writer->path);
-    ah__free(writer->temporary);
     ah__free(writer);
 }
 
@@ -147,7 +139,7 @@ void ah__gguf_put_tensor(struct ah_gguf_writer *writer, const char *name, const 
 
 static int put(const struct ah_gguf_writer *writer, const void *data, size_t bytes)
 {
-    return bytes ? ah__file_put(writer->fd, data, bytes, writer->path) : AH_OK;
+    return bytes ? ah__file_put(writer->out.fd, data, bytes, writer->out.path) : AH_OK;
 }
 
 static int put_padding(const struct ah_gguf_writer *writer, uint64_t bytes)
@@ -177,12 +169,7 @@ int ah__gguf_writer_open(struct ah_gguf_writer *writer, const char *path)
 {
     AH_TRY(writer->keys.status);
     AH_TRY(writer->tensors.status);
-    AH_TRY(ah__strdup(&writer->path, path));
-    AH_TRY(ah__file_temporary(&writer->temporary, path));
-    writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (writer->fd < 0)
-        return ah__fail(errno == ENOSPC || errno == EIO ? AH_EIO : AH_EINPUT, "%s: cannot write: %s", path,
-                        strerror(errno));
+    AH_TRY(ah__output_open(&writer->out, path));
     return put_head(writer);
 }
 
@@ -197,13 +184,9 @@ int ah__gguf_writer_add(struct ah_gguf_writer *writer, const void *data, size_t 
 int ah__gguf_writer_close(struct ah_gguf_writer *writer)
 {
     if (writer->done != writer->end)
-        return ah__fail(AH_EINTERNAL, "%s: found %llu bytes of data, expected %llu", writer->path,
+        return ah__fail(AH_EINTERNAL, "%s: found %llu bytes of data, expected %llu", writer->out.path,
                         (unsigned long long)writer->done, (unsigned long long)writer->end);
-    if (fsync(writer->fd) != 0 || rename(writer->temporary, writer->path) != 0)
-        return ah__fail(AH_EIO, "%s: cannot write: %s", writer->path, strerror(errno));
-    close(writer->fd);
-    writer->fd = -1;
-    return AH_OK;
+    return ah__output_close(&writer->out);
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */

@@ -1,21 +1,17 @@
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "io/safetensors.h"
 #include "op/op.h"
 
 struct ah_safetensors_writer {
-    char *path;
+    struct ah_output out;
     XXH3_state_t *hash;
-    int fd;
     int64_t written, total; /* bytes of the file */
 };
 
@@ -61,22 +57,20 @@ static int writer_put(struct ah_safetensors_writer *writer, const void *data, si
 {
     if (!bytes)
         return AH_OK;
-    AH_TRY(ah__file_put(writer->fd, data, bytes, writer->path));
+    AH_TRY(ah__file_put(writer->out.fd, data, bytes, writer->out.path));
     XXH3_64bits_update(writer->hash, data, bytes);
     writer->written += (int64_t)bytes;
     return AH_OK;
 }
 
-static int writer_begin(struct ah_safetensors_writer *writer, const struct ah_safetensors_decl *tensors, size_t count)
+static int writer_begin(struct ah_safetensors_writer *writer, const char *path,
+                        const struct ah_safetensors_decl *tensors, size_t count)
 {
     struct ah_buf header = {0};
     int64_t data_bytes;
     int status = header_build(&header, tensors, count, &data_bytes);
     if (status == AH_OK)
-        writer->fd = open(writer->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (status == AH_OK && writer->fd < 0)
-        status = ah__fail(errno == ENOSPC || errno == EIO ? AH_EIO : AH_EINPUT, "%s: cannot write: %s", writer->path,
-                          strerror(errno));
+        status = ah__output_open(&writer->out, path);
     if (status == AH_OK)
         status = writer_put(writer, header.text, header.length);
     writer->total = (int64_t)header.length + data_bytes;
@@ -89,13 +83,13 @@ int ah__safetensors_writer_open(struct ah_safetensors_writer **out, const char *
 {
     struct ah_safetensors_writer *writer;
     AH_TRY(ah__new(&writer, 1, sizeof *writer));
-    writer->fd = -1;
-    int status = ah__strdup(&writer->path, path);
-    if (status == AH_OK && !(writer->hash = XXH3_createState()))
+    writer->out.fd = -1;
+    int status = AH_OK;
+    if (!(writer->hash = XXH3_createState()))
         status = ah__fail(AH_ENOMEM, "out of host memory: checksum of %s", path);
     if (status == AH_OK) {
         XXH3_64bits_reset(writer->hash);
-        status = writer_begin(writer, tensors, count);
+        status = writer_begin(writer, path, tensors, count);
     }
     if (status == AH_OK)
         *out = writer;
@@ -107,35 +101,17 @@ int ah__safetensors_writer_open(struct ah_safetensors_writer **out, const char *
 int ah__safetensors_writer_append(struct ah_safetensors_writer *writer, const void *data, size_t bytes)
 {
     if (bytes > (uint64_t)(writer->total - writer->written))
-        return ah__fail(AH_EINTERNAL, "%s: found %" PRId64 " + %zu bytes, expected %" PRId64, writer->path,
+        return ah__fail(AH_EINTERNAL, "%s: found %" PRId64 " + %zu bytes, expected %" PRId64, writer->out.path,
                         writer->written, bytes, writer->total);
     return writer_put(writer, data, bytes);
-}
-
-/* Closes and removes what is incomplete; a device given as path stays. */
-static void file_drop(struct ah_safetensors_writer *writer)
-{
-    struct stat info;
-    if (writer->fd < 0)
-        return;
-    if (fstat(writer->fd, &info) == 0 && S_ISREG(info.st_mode))
-        unlink(writer->path);
-    close(writer->fd);
-    writer->fd = -1;
 }
 
 int ah__safetensors_writer_close(struct ah_safetensors_writer *writer, int64_t *bytes, uint64_t *hash)
 {
     if (writer->written != writer->total)
-        return ah__fail(AH_EINTERNAL, "%s: found %" PRId64 " bytes written, expected %" PRId64, writer->path,
+        return ah__fail(AH_EINTERNAL, "%s: found %" PRId64 " bytes written, expected %" PRId64, writer->out.path,
                         writer->written, writer->total);
-    if (fsync(writer->fd) != 0) {
-        int cause = errno;
-        file_drop(writer);
-        return ah__fail(AH_EIO, "%s: cannot write: %s", writer->path, strerror(cause));
-    }
-    close(writer->fd); /* after a good fsync nothing is left to fail */
-    writer->fd = -1;
+    AH_TRY(ah__output_close(&writer->out));
     if (bytes)
         *bytes = writer->total;
     if (hash)
@@ -147,8 +123,7 @@ void ah__safetensors_writer_free(struct ah_safetensors_writer *writer)
 {
     if (!writer)
         return;
-    file_drop(writer);
+    ah__output_drop(&writer->out);
     XXH3_freeState(writer->hash);
-    ah__free(writer->path);
     ah__free(writer);
 }

@@ -1,7 +1,6 @@
 #include "io/token_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/output.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "tokens are used as they lie in the file, little-endian"
@@ -96,37 +96,27 @@ int ah__token_file_parse(struct ah_token_file *out, const unsigned char *start, 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 struct ah_token_writer {
-    char *path, *temporary;
-    int fd, width;
+    struct ah_output out;
+    int width;
     int64_t tokens;
     XXH3_state_t *hash;
 };
 
-static int fail_write(const struct ah_token_writer *writer)
-{
-    return ah__fail(AH_EIO, "%s: cannot write: %s", writer->path, strerror(errno));
-}
-
 static int writer_begin(struct ah_token_writer *writer, const char *path)
 {
     static const unsigned char nothing[AH_TOKEN_FILE_HEADER];
-    AH_TRY(ah__strdup(&writer->path, path));
-    AH_TRY(ah__file_temporary(&writer->temporary, path));
     if (!(writer->hash = XXH3_createState()))
         return ah__fail(AH_ENOMEM, "out of host memory: checksum of %s", path);
     XXH3_64bits_reset(writer->hash);
-    writer->fd = open(writer->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (writer->fd < 0)
-        return ah__fail(errno == ENOSPC || errno == EIO ? AH_EIO : AH_EINPUT, "%s: cannot write: %s", path,
-                        strerror(errno));
-    return ah__file_put(writer->fd, nothing, sizeof nothing, path);
+    AH_TRY(ah__output_open(&writer->out, path));
+    return ah__file_put(writer->out.fd, nothing, sizeof nothing, path);
 }
 
 int ah__token_writer_open(struct ah_token_writer **out, const char *path, int width)
 {
     struct ah_token_writer *writer;
     AH_TRY(ah__new(&writer, 1, sizeof *writer));
-    writer->fd = -1;
+    writer->out.fd = -1;
     writer->width = width;
     int status = writer_begin(writer, path);
     if (status == AH_OK)
@@ -145,7 +135,7 @@ int ah__token_writer_append(struct ah_token_writer *writer, const int32_t *ids, 
         for (int64_t i = 0; i < piece; i++)
             memcpy(bytes + i * writer->width, &ids[i], (size_t)writer->width); /* little-endian: the low bytes */
         size_t length = (size_t)(piece * writer->width);
-        AH_TRY(ah__file_put(writer->fd, bytes, length, writer->path));
+        AH_TRY(ah__file_put(writer->out.fd, bytes, length, writer->out.path));
         XXH3_64bits_update(writer->hash, bytes, length);
         writer->tokens += piece;
         ids += piece;
@@ -175,26 +165,17 @@ int ah__token_writer_close(struct ah_token_writer *writer, struct ah_token_file 
                    file->hash},
     };
     head.check = ah__hash(&head, CHECKED_BYTES, 0);
-    if (lseek(writer->fd, 0, SEEK_SET) != 0)
-        return fail_write(writer);
-    AH_TRY(ah__file_put(writer->fd, &head, sizeof head, writer->path));
-    if (fsync(writer->fd) != 0 || rename(writer->temporary, writer->path) != 0)
-        return fail_write(writer);
-    close(writer->fd);
-    writer->fd = -1;
-    return AH_OK;
+    if (lseek(writer->out.fd, 0, SEEK_SET) != 0)
+        return ah__fail(AH_EIO, "%s: cannot write: %s", writer->out.path, strerror(errno));
+    AH_TRY(ah__file_put(writer->out.fd, &head, sizeof head, writer->out.path));
+    return ah__output_close(&writer->out);
 }
 
 void ah__token_writer_free(struct ah_token_writer *writer)
 {
     if (!writer)
         return;
-    if (writer->fd >= 0) {
-        close(writer->fd);
-        unlink(writer->temporary);
-    }
+    ah__output_drop(&writer->out);
     XXH3_freeState(writer->hash);
-    ah__free(writer->temporary);
-    ah__free(writer->path);
     ah__free(writer);
 }

@@ -364,7 +364,9 @@ int ah_report_save(const char *dir, const char *path)
 {
     struct report report = {.dir = dir};
     struct ah_buf buf = {0};
-    int status = report_read(&report);
+    int status = path ? ah_output_check(path, &dir, 1) : AH_OK;
+    if (status == AH_OK)
+        status = report_read(&report);
     if (status == AH_OK)
         status = page(&buf, &report);
     if (status == AH_OK)

@@ -287,6 +287,7 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint)
     ah__free(checkpoint->base_name);
     ah__mixture_marks_free(checkpoint->sources, checkpoint->source_count);
     ah__free(checkpoint->passed_over);
+    ah__free(checkpoint->left);
     *checkpoint = (struct ah_checkpoint){0};
 }
 

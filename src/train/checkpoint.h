@@ -39,7 +39,8 @@ struct ah_checkpoint {
     struct ah_mixture_mark *sources; /* of data that are several */
     size_t source_count;             /* of these; else 0 */
     struct ah_settings settings;
-    char arithmetic[64];                /* of the device that trained it: struct ah_dev_info */
+    char arithmetic[64]; /* of the device that trained it: struct ah_dev_info */
+    char *left;          /* a folder that saving would have removed, but for what somebody put into it; null: none */
     const struct ah_model_files *files; /* to be saved with it; null: none. Not set by opening one */
 };
 
@@ -73,7 +74,7 @@ struct ah_states ah__run_states_of(struct ah_run *run);
 /* Writes DIR's next step folder. Until it is durable and in place the previous ones stay; then all but the newest
  * settings.keep go. `state` needs all but the folders. `buffer`: ah__partition_largest floats, twice (the second is for
  * what the file has otherwise). AH_EIO; AH_ENUMERIC when a value is not finite. */
-int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
+int ah__checkpoint_save(const char *dir, struct ah_checkpoint *state, const struct ah_model *model,
                         const struct ah_partition *partition, const struct ah_states *states, float *buffer);
 
 #endif

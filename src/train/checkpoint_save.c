@@ -341,7 +341,7 @@ static int write_state(struct ah_folder *folder, const struct ah_checkpoint *sta
     return status == AH_OK ? ah__folder_add(folder, "state.json") : status;
 }
 
-int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
+int ah__checkpoint_save(const char *dir, struct ah_checkpoint *state, const struct ah_model *model,
                         const struct ah_partition *partition, const struct ah_states *states, float *buffer)
 {
     struct ah_folder *folder;
@@ -359,6 +359,8 @@ int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, cons
         status = write_state(folder, state);
     if (status == AH_OK)
         status = ah__folder_commit(folder, (int)state->settings.keep);
+    if (status == AH_OK && ah__folder_left(folder) && !state->left)
+        status = ah__strdup(&state->left, ah__folder_left(folder));
     ah__folder_free(folder);
     return status;
 }

@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "io/corpus.h"
+#include "io/inputs.h"
 #include "io/model_tokenizer.h"
 #include "io/token_file.h"
 #include "io/tokens.h"
@@ -61,14 +64,28 @@ static int options_check(const struct ah_data_options *options, enum ah_data_for
     return AH_OK;
 }
 
+/* Beside the token file, where there is room for that; it goes with this process, whatever ends it. */
 static int spool_open(struct preparation *prep)
 {
-    AH_TRY(ah__sprintf(&prep->spool_path, "%s.spool-%ld", prep->options->out, (long)getpid()));
-    prep->spool = open(prep->spool_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    char *target;
+    AH_TRY(ah__output_target(&target, prep->options->out));
+    int status = ah__sprintf(&prep->spool_path, "%s.spool-XXXXXX", target ? target : "/tmp/autohete");
+    ah__free(target);
+    AH_TRY(status);
+    prep->spool = mkostemp(prep->spool_path, O_CLOEXEC);
     if (prep->spool < 0)
-        return ah__fail(errno == ENOSPC || errno == EIO ? AH_EIO : AH_EINPUT, "%s: cannot write: %s",
-                        prep->options->out, strerror(errno));
-    unlink(prep->spool_path); /* it goes with this process, whatever ends it */
+        return ah__fail(ah__open_status(errno), "%s: cannot write: %s", prep->options->out, strerror(errno));
+    unlink(prep->spool_path);
+    return AH_OK;
+}
+
+/* The token file is none of what is read. */
+static int out_check(const struct ah_data_options *options)
+{
+    AH_TRY(ah__output_check(options->out, true));
+    AH_TRY(ah__output_apart(options->out, options->model_path));
+    for (size_t i = 0; i < options->input_count; i++)
+        AH_TRY(ah__output_apart_of_all(options->out, options->inputs[i]));
     return AH_OK;
 }
 
@@ -76,6 +93,7 @@ static int open_all(struct preparation *prep)
 {
     enum ah_data_format format;
     AH_TRY(options_check(prep->options, &format));
+    AH_TRY(out_check(prep->options));
     AH_TRY(ah_model_load(&prep->model, prep->options->model_path));
     AH_TRY(ah__text_tokenizer_open(&prep->tokenizer, prep->options->model_path, ah_model_get(prep->model)->vocab_size,
                                    ah__data_as_bytes(prep->options->format)));

@@ -315,8 +315,10 @@ int ah__training_open_inputs(struct ah_training *training)
     AH_TRY(resolve_ranks(training));
     AH_TRY(ah__training_open_data(training));
     AH_TRY(resolve_epochs(training));
-    if (training->comm->rank == 0) /* which writes for all */
+    if (training->comm->rank == 0) { /* which writes for all */
         AH_TRY(ah__out_folder_choose(&training->out, training->options->out_dir, training->resumed.run_folder));
+        AH_TRY(ah__out_folder_apart(&training->out, training->options->data_path, training->options->chat_template));
+    }
     training->loop = (struct ah_loop){
         .settings = &training->settings,
         .options = training->options,
@@ -479,8 +481,8 @@ int ah__training_load(struct ah_training *training)
     if (!training->weights)
         return ah__run_init(training->run, training->settings.seed);
     char note[AH_WEIGHTS_NOTE_SIZE];
-    AH_TRY(ah__weights_load(note, training->weights, training->adapter ? &training->adapted : NULL, partition,
-                            training->run));
+    AH_TRY(ah__weights_load(note, &training->loaded, training->weights, training->adapter ? &training->adapted : NULL,
+                            partition, training->run));
     if (note[0])
         ah__training_note(training, "%s", note);
     if (training->resumed.folder)

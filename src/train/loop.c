@@ -379,8 +379,6 @@ static int end(struct ah_loop *loop)
     AH_TRY(save_what_is_due(loop));
     if (loop->data_status != AH_OK)
         return ah__fail(loop->data_status, "%s", loop->message);
-    if (loop->step == loop->start && !loop->stopped && isnan(loop->val_loss))
-        AH_TRY(evaluate(loop));
     return ah__fail(AH_EEND, "step %" PRId64 ": there is none behind it", loop->step);
 }
 

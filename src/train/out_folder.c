@@ -10,6 +10,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "io/folder.h"
+#include "io/inputs.h"
+#include "io/mixture_parse.h"
 
 /* Whether dir has what would be lost. What a training left that never completed a checkpoint is not: its metrics are
  * kept aside. */
@@ -63,6 +65,31 @@ int ah__out_folder_choose(struct ah_out_folder *out, const char *asked, const ch
         return ah__fail(AH_EINPUT, "%s: found a training there, expected another folder, or --resume to continue it",
                         out->dir);
     return AH_OK;
+}
+
+static int data_apart(const char *path, const struct ah_mixture_items *data)
+{
+    for (size_t i = 0; i < data->count; i++)
+        AH_TRY(ah__output_apart_of_all(path, data->item[i].path));
+    return AH_OK;
+}
+
+int ah__out_folder_apart(const struct ah_out_folder *out, const char *data, const char *chat_template)
+{
+    struct ah_mixture_items items = {0};
+    int status = out->dir && data ? ah__mixture_parse(&items, data) : AH_OK;
+    for (size_t i = 0; status == AH_OK && out->dir && ah__folder_written(i); i++) {
+        char *path;
+        status = ah__sprintf(&path, "%s/%s", out->dir, ah__folder_written(i));
+        if (status != AH_OK)
+            break;
+        status = ah__output_apart(path, chat_template);
+        if (status == AH_OK)
+            status = data_apart(path, &items);
+        ah__free(path);
+    }
+    ah__mixture_items_free(&items);
+    return status;
 }
 
 /* A folder that was not there when it was chosen: another training may have made it and even be done. */

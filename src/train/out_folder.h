@@ -13,6 +13,9 @@ struct ah_out_folder {
 /* The folder as asked, else beside the resumed checkpoint when a training lives there; both may be null. Locks it when
  * it exists; writes nothing. AH_EINPUT: it holds a training that is not resumed, or one is at work there. */
 int ah__out_folder_choose(struct ah_out_folder *out, const char *asked, const char *resumed);
+/* That no file which the training writes there is one that it reads: `data` as for ah__mixture_parse, a chat template;
+ * both may be null. AH_EINPUT. */
+int ah__out_folder_apart(const struct ah_out_folder *out, const char *data, const char *chat_template);
 /* Makes the chosen folder and keeps it until fini. AH_EINPUT when another training was faster. */
 int ah__out_folder_take(struct ah_out_folder *out);
 /* Makes the folder again, and takes it, when it is no longer where it was; *gone tells. AH_EINPUT, AH_EIO. */

@@ -215,6 +215,16 @@ static int on_the_way(const struct ah_training *training, int status)
     return AH_OK;
 }
 
+/* Once of each; while nothing is being written. */
+static void tell_left(struct ah_training *training)
+{
+    char **left = &training->saver.state.left;
+    if (*left)
+        ah__training_note(training, "%s: found files in it that no checkpoint has: they stay", *left);
+    ah__free(*left);
+    *left = NULL;
+}
+
 static int write_checkpoint(struct ah_training *training, int64_t step, double loss, bool last)
 {
     AH_TRY(find_folder(training));
@@ -226,6 +236,7 @@ static int write_checkpoint(struct ah_training *training, int64_t step, double l
 static int save_now(struct ah_training *training, int64_t step, double loss, bool last)
 {
     AH_TRY(on_the_way(training, ah__saver_wait(&training->saver)));
+    tell_left(training);
     int status = write_checkpoint(training, step, loss, last);
     if (status == AH_EINPUT)
         status = ah__fail_prefix(AH_EIO, "checkpoint");
@@ -306,7 +317,9 @@ int ah__training_open_outputs(struct ah_training *training)
 
 int ah__training_close_outputs(struct ah_training *training)
 {
-    return ah__saver_wait(&training->saver);
+    int status = ah__saver_wait(&training->saver);
+    tell_left(training);
+    return status;
 }
 
 /* Not the training's own folder, so it changes nothing of what is due there. */

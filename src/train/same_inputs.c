@@ -2,12 +2,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "io/folder_internal.h"
 #include "train/training.h"
+#include "train/weights.h"
 
-enum { WHAT_COUNT = 5 };
-static const char *const what[WHAT_COUNT] = {"version", "model", "data", "options", "arithmetic"};
+enum { VERSION, MODEL, TOKENIZER, WEIGHTS, DATA, OPTIONS, ARITHMETIC, WHAT_COUNT };
+static const char *const what[WHAT_COUNT] = {"version", "model",   "tokenizer", "weights",
+                                             "data",    "options", "arithmetic"};
+
+enum { CHECKSUMS_MOST = 16 << 20 }; /* bytes */
 
 static int settings_hash(uint64_t *hash, const struct ah_settings *settings)
 {
@@ -27,21 +34,58 @@ static uint64_t text_hash(const char *text, uint64_t seed)
     return ah__hash_text(text ? text : "", seed);
 }
 
+/* Of a checkpoint: it was compared with the checksums that it has of all its files when it was opened. */
+static int checkpoint_hash(uint64_t *hash, const char *folder)
+{
+    char *path, *text;
+    size_t length;
+    AH_TRY(ah__sprintf(&path, "%s/" AH_CHECKSUMS, folder));
+    int status = ah__file_read(&text, &length, path, CHECKSUMS_MOST);
+    ah__free(path);
+    AH_TRY(status);
+    *hash = ah__hash(text, length, *hash);
+    ah__free(text);
+    return AH_OK;
+}
+
+/* What is loaded later, told apart by little of it: same_weights compares all of it once it was read. */
+static int weights_hash(uint64_t *hash, const struct ah_training *training)
+{
+    *hash = WEIGHTS;
+    if (training->resumed.folder)
+        AH_TRY(checkpoint_hash(hash, training->resumed.folder));
+    if (training->weights) {
+        uint64_t signature;
+        AH_TRY(ah__weights_signature(&signature, training->weights));
+        *hash = ah__hash_int(signature, *hash);
+    }
+    return AH_OK;
+}
+
 static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_training *training, const struct ah_dev_info *device)
 {
     const struct ah_train_options *options = training->options;
     const struct ah_tokens_info *data = ah__training_data(training);
-    hash[0] = ah__hash_text(ah_version(), sizeof(struct ah_plan));
-    hash[1] = text_hash(ah_model_get(training->model)->config, 1);
-    hash[2] = ah__hash_int((uint64_t)data->tokens, data->signature);
-    hash[3] = text_hash(options->plan, text_hash(options->policy, 3));
-    hash[3] = ah__hash_int((uint64_t)training->resumed.step, hash[3]);
-    hash[3] = ah__hash_int((uint64_t)options->passes, hash[3]);
-    hash[3] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[3]);
-    hash[3] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[3]);
+    hash[VERSION] = ah__hash_text(ah_version(), sizeof(struct ah_plan));
+    hash[MODEL] = text_hash(ah_model_get(training->model)->config, 1);
+    hash[TOKENIZER] = training->tokenizer ? training->tokenizer->signature : 0;
+    hash[DATA] = ah__hash_int((uint64_t)data->tokens, data->signature);
+    hash[OPTIONS] = text_hash(options->plan, text_hash(options->policy, 3));
+    hash[OPTIONS] = ah__hash_int((uint64_t)training->resumed.step, hash[OPTIONS]);
+    hash[OPTIONS] = ah__hash_int((uint64_t)options->passes, hash[OPTIONS]);
+    hash[OPTIONS] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[OPTIONS]);
+    hash[OPTIONS] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[OPTIONS]);
     /* Ranks sum what each has multiplied: of two kinds of processor the bits would be nobody's. */
-    hash[4] = text_hash(device->arithmetic, 4);
-    return settings_hash(&hash[3], &training->settings);
+    hash[ARITHMETIC] = text_hash(device->arithmetic, 4);
+    AH_TRY(weights_hash(&hash[WEIGHTS], training));
+    return settings_hash(&hash[OPTIONS], &training->settings);
+}
+
+/* Rank 0's; on rank 0 its own. */
+static int of_first(uint64_t *first, const uint64_t *mine, size_t count, struct ah_comm *comm)
+{
+    memcpy(first, mine, count * sizeof *first);
+    return comm->ops->move(comm, first, (int64_t)(count * sizeof *first), 0, AH_ALL_RANKS);
 }
 
 int ah__training_same_inputs(const struct ah_training *training)
@@ -53,12 +97,24 @@ int ah__training_same_inputs(const struct ah_training *training)
         return AH_OK;
     training->session->dev->ops->info(training->session->dev, &device);
     int status = hashes_fill(mine, training, &device);
-    memcpy(first, mine, sizeof first);
-    AH_TRY(comm->ops->move(comm, first, sizeof first, 0, AH_ALL_RANKS));
+    AH_TRY(of_first(first, mine, WHAT_COUNT, comm));
     for (int i = 0; status == AH_OK && i < WHAT_COUNT; i++)
         if (mine[i] != first[i])
-            status = ah__fail(AH_EINPUT, "%s: found a difference to rank 0%s%s, expected the same on all ranks",
-                              what[i], i == WHAT_COUNT - 1 ? ", this rank multiplies by " : "",
-                              i == WHAT_COUNT - 1 ? device.arithmetic : "");
+            status =
+                ah__fail(AH_EINPUT, "%s: found a difference to rank 0%s%s, expected the same on all ranks", what[i],
+                         i == ARITHMETIC ? ", this rank multiplies by " : "", i == ARITHMETIC ? device.arithmetic : "");
     return status;
+}
+
+int ah__training_same_weights(const struct ah_training *training)
+{
+    uint64_t first;
+    if (training->comm->world_size == 1)
+        return AH_OK;
+    AH_TRY(of_first(&first, &training->loaded, 1, training->comm));
+    return training->loaded == first ? AH_OK
+                                     : ah__fail(AH_EINPUT,
+                                                "%s: found a difference to rank 0, expected the same on all "
+                                                "ranks",
+                                                what[WEIGHTS]);
 }

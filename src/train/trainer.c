@@ -39,7 +39,8 @@ static int training_open(struct ah_training *training)
     AH_TRY(ah__loop_init(&training->loop, training->session->dev));
     AH_TRY(all(training, ah__run_new(&training->run, training->session->partition, &training->session->plan,
                                      training->session->dev, training->settings.clip)));
-    return all(training, ah__training_load(training));
+    AH_TRY(all(training, ah__training_load(training)));
+    return all(training, ah__training_same_weights(training));
 }
 
 static void training_fini(struct ah_training *training)
@@ -69,6 +70,7 @@ static void fill_result(struct ah_train_result *result, struct ah_training *trai
     int64_t step_ns = ah__loop_step_ns(&training->loop);
     double places = (double)(training->settings.batch * training->settings.seq);
     double steps = (double)(training->loop.step - training->loop.start);
+    const bool trained = training->loop.step > training->loop.start;
     training->session->dev->ops->info(training->session->dev, &info);
     *result = (struct ah_train_result){
         .steps_done = training->loop.step,
@@ -83,10 +85,10 @@ static void fill_result(struct ah_train_result *result, struct ah_training *trai
         .profile_kept_s = training->session->info.profile_kept_s,
         .tokens_per_s = step_ns ? places * 1e9 / (double)step_ns : 0,
         .learned = steps > 0 ? (double)training->loop.learned / (places * steps) : NAN,
-        .device_peak_bytes_predicted = training->session->plan.device_peak_bytes,
-        .device_peak_bytes_used = info.device_high_water_bytes,
-        .host_peak_bytes_predicted = training->session->plan.host_peak_bytes,
-        .host_peak_bytes_used = info.host_bytes,
+        .device_peak_bytes_predicted = trained ? training->session->plan.device_peak_bytes : 0,
+        .device_peak_bytes_used = trained ? info.device_high_water_bytes : 0,
+        .host_peak_bytes_predicted = trained ? training->session->plan.host_peak_bytes : 0,
+        .host_peak_bytes_used = trained ? info.host_bytes : 0,
         .dtype = ah__dtype_word(training->settings.dtype),
         .micro_batch = training->micro_batch,
         .clip = training->settings.clip,

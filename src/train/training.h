@@ -29,6 +29,7 @@ struct ah_training {
     struct ah_settings settings;
     struct ah_comm *comm; /* the ranks that train together */
     int64_t micro_batch;  /* sequences in a micro-batch of one rank; settings.micro_batch where there is one rank */
+    uint64_t loaded;      /* hash of the weights that were loaded, but for a checkpoint's own */
     struct ah_out_folder out;
     struct ah_session *session; /* null until the inputs stand */
     struct ah_timeline *predicted;
@@ -57,6 +58,8 @@ int ah__training_open_adapter(struct ah_training *training);
 int ah__training_tell_base(const struct ah_training *training);
 /* Several ranks: that all were given the same. Collective. AH_EINPUT names the rank and what differs. */
 int ah__training_same_inputs(const struct ah_training *training);
+/* The same of the weights that each rank has loaded. Collective. */
+int ah__training_same_weights(const struct ah_training *training);
 /* Opens the session, up to its device. Collective. */
 int ah__training_open_device(struct ah_training *training);
 /* Takes the session to its plan; of a training that is resumed, the plan there was is where the search begins.

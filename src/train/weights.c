@@ -84,6 +84,7 @@ struct source {
     const char *head;                        /* a tied head that is there once more; null: it is not */
     const char *head_alone;                  /* a tied head that is there instead of the embedding; null: none */
     const struct ah_param *embedding;        /* which that is */
+    uint64_t *hash;                          /* of what was read; null: not wanted */
     size_t buffers;                          /* left out */
     const char *buffer;
 };
@@ -249,7 +250,10 @@ static int missing_check(const struct source *source)
 
 static int load_one(float *buffer, const struct source *source, const struct ah_param *param)
 {
-    return ah__weight_tensor_read(buffer, &source->tensors, tensor_of(source, param), param->shape);
+    const struct ah_weight_tensor *tensor = tensor_of(source, param);
+    if (source->hash)
+        *source->hash = ah__hash(tensor->data, tensor->bytes, *source->hash);
+    return ah__weight_tensor_read(buffer, &source->tensors, tensor, param->shape);
 }
 
 static int load_all(struct source *source, struct ah_run *run)
@@ -318,7 +322,7 @@ static int adapter_read(float *buffer, const struct ah_adapter_tensors *adapter,
                                                    ah__adapter_tensors_whole(adapter, param->name), param->shape);
 }
 
-static int adapter_load(const struct ah_adapter_tensors *adapter, const struct ah_partition *partition,
+static int adapter_load(uint64_t *hash, const struct ah_adapter_tensors *adapter, const struct ah_partition *partition,
                         struct ah_run *run)
 {
     float *buffer;
@@ -329,6 +333,8 @@ static int adapter_load(const struct ah_adapter_tensors *adapter, const struct a
         if (!param->adapter && !ah__adapter_tensors_whole(adapter, param->name))
             continue;
         status = adapter_read(buffer, adapter, param);
+        if (status == AH_OK && hash)
+            *hash = ah__hash(buffer, (size_t)ah__shape_count(&param->shape) * sizeof *buffer, *hash);
         if (status == AH_OK)
             status = ah__run_load(run, p, AH_RUN_PARAM, buffer);
     }
@@ -336,15 +342,15 @@ static int adapter_load(const struct ah_adapter_tensors *adapter, const struct a
     return status;
 }
 
-int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], const char *path, const struct ah_adapter_tensors *adapter,
-                     const struct ah_partition *partition, struct ah_run *run)
+int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], uint64_t *hash, const char *path,
+                     const struct ah_adapter_tensors *adapter, const struct ah_partition *partition, struct ah_run *run)
 {
-    struct source source = {.path = path, .partition = partition, .beside = adapter};
+    struct source source = {.path = path, .partition = partition, .beside = adapter, .hash = hash};
     int status = ah__weight_tensors_open(&source.tensors, path);
     if (status == AH_OK)
         status = load_all(&source, run);
     if (status == AH_OK)
         describe_left_out(note, &source);
     ah__weight_tensors_close(&source.tensors);
-    return status == AH_OK && adapter ? adapter_load(adapter, partition, run) : status;
+    return status == AH_OK && adapter ? adapter_load(hash, adapter, partition, run) : status;
 }

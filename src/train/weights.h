@@ -18,11 +18,12 @@ int ah__weights_find(char **path, const char *model_path);
 struct ah_adapter_tensors;
 enum { AH_WEIGHTS_NOTE_SIZE = 320 };
 /* Copies tensors (F32, F16 or BF16) one by one into a drained run, then those of the adapter (null: none), which takes
- * the place of those that it has itself. `note`: one line about what was left out, "" for nothing. AH_EINPUT names the
- * first tensor that is missing, surplus, misshapen or of another dtype, and how many more there are; AH_ECORRUPT;
- * AH_ENOMEM. */
-int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], const char *path, const struct ah_adapter_tensors *adapter,
-                     const struct ah_partition *partition, struct ah_run *run);
+ * the place of those that it has itself. `note`: one line about what was left out, "" for nothing. *hash (null is fine)
+ * becomes one of itself and of all that was read. AH_EINPUT names the first tensor that is missing, surplus, misshapen
+ * or of another dtype, and how many more there are; AH_ECORRUPT; AH_ENOMEM. */
+int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], uint64_t *hash, const char *path,
+                     const struct ah_adapter_tensors *adapter, const struct ah_partition *partition,
+                     struct ah_run *run);
 
 /* Tells other weights apart, by names, shapes and bytes at both ends of each tensor. Fails as loading does. */
 int ah__weights_signature(uint64_t *out, const char *path);

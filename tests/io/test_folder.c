@@ -112,6 +112,40 @@ static void prunes_lower_steps(void **state)
     assert_false(ah__path_exists(in("step-00000004")));
 }
 
+/* What is no checkpoint's is not removed with it, whatever the reason. */
+static void what_others_put_there_stays(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(save(1, 1, "one"));
+    assert_ok(ah__file_write(in("step-00000001/notes"), "mine", 4));
+    assert_ok(ah__folder_make(in("step-00000007.tmp/more")));
+    assert_ok(ah__file_write(in("step-00000007.tmp/state.json"), "{}", 2));
+    assert_ok(ah__folder_make(in("step-00000001.tmp/theirs")));
+    struct ah_folder *folder = NULL;
+    assert_ok(ah__folder_begin(&folder, dir, 2));
+    assert_string_equal(ah__folder_left(folder), in("step-00000007.tmp"));
+    assert_true(ah__path_exists(in("step-00000007.tmp/more")));
+    assert_false(ah__path_exists(in("step-00000007.tmp/state.json")));
+    assert_ok(file_put(folder, "model.safetensors", "half"));
+    assert_ok(file_put(folder, "notes", "mine"));
+    ah__folder_free(folder);
+    expect_text("step-00000002.tmp/notes", "mine");
+    assert_false(ah__path_exists(in("step-00000002.tmp/model.safetensors")));
+    assert_ok(save(3, 1, "three"));
+    expect_text("step-00000001/notes", "mine");
+    assert_false(ah__path_exists(in("step-00000001/model.safetensors")));
+    assert_true(ah__path_exists(in("step-00000001.tmp/theirs")));
+    expect_found(dir, "step-00000003");
+    assert_ok(save(4, 1, "four")); /* no checkpoint any more, it does not count */
+    expect_text("step-00000001/notes", "mine");
+    assert_false(ah__path_exists(in("step-00000003")));
+    assert_ok(ah__file_write(in("step-00000004/notes"), "mine", 4));
+    assert_ok(save(4, 1, "again"));
+    expect_text("step-00000004.tmp/notes", "mine");
+    assert_false(ah__path_exists(in("step-00000004.tmp/model.safetensors")));
+}
+
 static void same_step_is_replaced(void **state)
 {
     (void)state;
@@ -432,9 +466,9 @@ static void every_allocation_may_fail(void **state)
 }
 
 AH_TEST_SUITE("io/folder", cmocka_unit_test(saves_and_finds), cmocka_unit_test(prunes_lower_steps),
-              cmocka_unit_test(same_step_is_replaced), cmocka_unit_test(abandoned_is_removed),
-              cmocka_unit_test(crashes_lose_nothing), cmocka_unit_test(damage_is_found),
-              cmocka_unit_test(remains_are_swept), cmocka_unit_test(the_one_before),
+              cmocka_unit_test(what_others_put_there_stays), cmocka_unit_test(same_step_is_replaced),
+              cmocka_unit_test(abandoned_is_removed), cmocka_unit_test(crashes_lose_nothing),
+              cmocka_unit_test(damage_is_found), cmocka_unit_test(remains_are_swept), cmocka_unit_test(the_one_before),
               cmocka_unit_test(without_links_the_highest_step_counts), cmocka_unit_test(find_refuses),
               cmocka_unit_test(check_refuses), cmocka_unit_test(unwritable_is_refused),
               cmocka_unit_test(denial_is_no_failure), cmocka_unit_test(full_disk_keeps_the_last),

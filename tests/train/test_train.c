@@ -191,7 +191,8 @@ static void stop_flag_saves_and_later_steps_change_nothing(void **state)
     options.steps = done;
     assert_ok(ah_train(&result, &options)); /* nothing left to do */
     assert_int_equal(result.steps_done, done);
-    assert_true(isfinite(result.final_loss) && isfinite(result.val_loss) && result.step_ns_median == 0);
+    assert_true(isfinite(result.final_loss) && isnan(result.val_loss) && result.step_ns_median == 0);
+    assert_true(result.device_peak_bytes_predicted == 0 && result.device_peak_bytes_used == 0);
     options.steps = 1;
     assert_fails(ah_train(&result, &options), AH_EINPUT, "steps: found 1, expected at least");
 }

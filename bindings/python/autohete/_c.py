@@ -629,6 +629,7 @@ FUNCTIONS = {
     "ah_status_is_input": (c_bool, [c_int]),
     "ah_text_character": (c_size_t, [POINTER(c_bool), POINTER(c_char), c_size_t]),
     "ah_text_plain": (c_char_p, [c_char_p]),
+    "ah_output_check": (c_int, [c_char_p, POINTER(c_char_p), c_size_t]),
     "ah_size_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_rate_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_size_format": (c_char_p, [c_char_p, c_size_t, c_int64]),

@@ -35,7 +35,7 @@ static int load(struct ah_corpus *corpus, const char *records, const char *sourc
     if (source)
         put("chat_template.jinja", source);
     put("data.jsonl", records);
-    const struct ah_corpus_chat chat = {folder, NULL, train_on};
+    const struct ah_corpus_chat chat = {folder, NULL, train_on, NULL};
     const char *path = data;
     return ah__corpus_load(corpus, &path, 1, AH_DATA_AUTO, &ah__tokenizer_bytes, &chat, VOCAB, LONG);
 }

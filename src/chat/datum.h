@@ -120,7 +120,7 @@ int ah__datum_append(struct ah_datum *list, struct ah_heap *heap, struct ah_datu
 /* Sets or replaces. AH_EINPUT: the key is none (a list, a dict). */
 int ah__datum_set(struct ah_datum *dict, struct ah_heap *heap, struct ah_datum key, struct ah_datum value);
 
-/* ---- asking: the heap counts what is looked at ------------------------------------------------------------------------ */
+/* ---- asking: the heap counts what is looked at ------------------------------------------------------------------- */
 
 bool ah__datum_is_number(struct ah_datum value); /* BOOL too, as in Python */
 double ah__datum_as_real(struct ah_datum number);

@@ -10,7 +10,7 @@
 #include "chat/characters.h"
 
 /* What is worth looking at so many bytes. */
-enum { CHARACTER_COST = 64, REAL_COST = 16384 };
+enum { CHARACTER_COST = 64, REAL_COST = 16384, CODE_COST = 512 };
 
 static void put(struct ah_heap *heap, struct ah_buf *to, const char *words)
 {
@@ -20,6 +20,8 @@ static void put(struct ah_heap *heap, struct ah_buf *to, const char *words)
 static void put_code(struct ah_heap *heap, struct ah_buf *to, const char *format, unsigned code)
 {
     char text[16];
+    if (!ah__heap_touch(heap, CODE_COST))
+        return;
     snprintf(text, sizeof text, format, code);
     put(heap, to, text);
 }

@@ -50,7 +50,8 @@ static int piece_take(bool *found, struct ah_mixture_item *out, const char *text
 }
 
 /* How long a piece that names something may be: no longer than a path, beyond no slash before which there is no folder
- * of that name, and behind its last slash no longer than a name. So few pieces are looked for, however many there are. */
+ * of that name, and behind its last slash no longer than a name. So few pieces are looked for, however many there are.
+ */
 static int piece_most(size_t *most, const char *text, size_t first)
 {
     enum { WEIGHT_MOST = 40 };

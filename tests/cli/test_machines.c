@@ -62,7 +62,7 @@ static void a_profile_becomes_a_machine(void **state)
         hardware);
     assert_refused("box lacks 'device.pytorch_training'");
     run("profile --model x --as-hardware /no/such/box.json");
-    assert_refused("--as-hardware: found '/no/such/box.json'");
+    assert_refused("--as-hardware: /no/such/box.json: cannot write into folder");
 }
 
 /* With more memory nothing is slower. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +35,13 @@ static const char *place_of(char text[PLACE_DIGITS + 1])
 
 int ah__file_temporary(char **out, const char *path)
 {
-    enum { ADDED_MOST = sizeof MARK + 20 + PLACE_DIGITS };
+    enum { ADDED_MOST = sizeof MARK + 32 + PLACE_DIGITS };
+    static atomic_uint made; /* so that two threads that write one file have names apart */
     char place[PLACE_DIGITS + 1];
     const char *slash = strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash + 1 - path) : 0, name = strnlen(path + folder, NAME_MAX - ADDED_MOST);
-    return ah__sprintf(out, "%.*s" MARK "%ld-%s", (int)(folder + name), path, (long)getpid(), place_of(place));
+    return ah__sprintf(out, "%.*s" MARK "%ld.%u-%s", (int)(folder + name), path, (long)getpid(),
+                       atomic_fetch_add(&made, 1), place_of(place));
 }
 
 bool ah__file_left_over(size_t *length, const char *name)
@@ -48,6 +51,8 @@ bool ah__file_left_over(size_t *length, const char *name)
     if (!mark || mark == name || !place_of(place)[0])
         return false;
     long pid = strtol(mark + strlen(MARK), &end, 10);
+    if (*end == '.')
+        end += 1 + strspn(end + 1, "0123456789");
     if (*end != '-' || strcmp(end + 1, place) != 0 || pid <= 0 || pid == (long)getpid())
         return false;
     *length = (size_t)(mark - name);

@@ -1,4 +1,7 @@
 /* autohete export: a model as other programs read it. */
+#include <stdio.h>
+#include <sys/stat.h>
+
 #include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
@@ -19,15 +22,26 @@ static const struct ah_arg options[] = {
      "how matrices are stored: f16 (default), bf16, f32 (default of adapters) or q8_0", 0, 0, false},
 };
 
+/* A pipe or device gets the file alone. */
+static void say_written(const char *path)
+{
+    struct stat info;
+    char size[32];
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode))
+        printf("%s: wrote %s\n", path, ah_size_format(size, sizeof size, (int64_t)info.st_size));
+}
+
 static int run(const void *given)
 {
     const struct export_args *args = given;
     char *note = NULL;
     int status = args->adapter ? ah_export_adapter(&note, args->gguf, args->model, args->adapter, args->type)
                                : ah_export_gguf_noted(&note, args->gguf, args->model, args->type);
-    if (status == AH_OK)
-        ah__out_note(note);
-    return status == AH_OK ? 0 : ah__out_fail(status);
+    if (status != AH_OK)
+        return ah__out_fail(status);
+    ah__out_note(note);
+    say_written(args->gguf);
+    return 0;
 }
 
 static struct export_args args;

@@ -141,7 +141,7 @@ static void error_print(const char *message)
 void ah__out_note(char *note)
 {
     if (note)
-        fprintf(stderr, "autohete: note: %s\n", note);
+        fprintf(stderr, "autohete: note: %s\n", ah_text_plain(note));
     free(note);
 }
 

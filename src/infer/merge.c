@@ -128,7 +128,7 @@ static int read(struct merge *merge, const char *name, struct ah_shape shape)
         tensor = ah__weight_tensors_find(&merge->base, dot + 1);
     if (!tensor && strcmp(name, embedding) == 0)
         tensor = ah__weight_tensors_find(&merge->base, head);
-    if (!tensor && strcmp(name, head) == 0)
+    if (!tensor && merge->from.adapted.untied && strcmp(name, head) == 0)
         tensor = ah__weight_tensors_find(&merge->base, embedding);
     if (!tensor)
         return ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", merge->base.path, name);

@@ -1,6 +1,7 @@
 #include "io/adapter_config.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -57,7 +58,8 @@ static int check_others(const struct ah_json *json)
         char found[48] = "something";
         if (is_nothing(value))
             continue;
-        cJSON_PrintPreallocated((cJSON *)(uintptr_t)value, found, sizeof found, false);
+        if (!cJSON_PrintPreallocated((cJSON *)(uintptr_t)value, found, sizeof found, false))
+            snprintf(found, sizeof found, "something");
         return ah__fail(AH_EINPUT,
                         "%s: key '%s': found %.40s, expected nothing: it is not supported; PEFT's merge_and_unload() "
                         "makes a model of it that is read",

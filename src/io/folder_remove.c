@@ -18,14 +18,23 @@
  * a temporary of such a name. */
 static bool is_ours(const char *name, const struct ah_json *listed)
 {
-    static const char *const patterns[] = {"*.safetensors", "state.json", AH_CHECKSUMS};
+    static const char *const patterns[] = {"*.safetensors", "state.json"};
     const char *mark = strstr(name, ".tmp-");
     char stem[256];
     snprintf(stem, sizeof stem, "%.*s", (int)(mark ? mark - name : (long)strlen(name)), name);
+    if (listed->node)
+        return cJSON_GetObjectItemCaseSensitive(listed->node, stem);
     for (size_t i = 0; i < AH_LENGTH(patterns); i++)
         if (fnmatch(patterns[i], stem, 0) == 0)
             return true;
-    return ah__folder_links(stem) || cJSON_GetObjectItemCaseSensitive(listed->node, stem);
+    return ah__folder_links(stem);
+}
+
+/* Goes last: what is interrupted is known by it the next time. */
+static bool is_checksums(const char *name, const struct ah_json *listed)
+{
+    (void)listed;
+    return strcmp(name, AH_CHECKSUMS) == 0;
 }
 
 static bool is_template(const char *name, const struct ah_json *listed)
@@ -84,6 +93,7 @@ int ah__folder_remove_step(bool *stays, const char *folder)
         (void)rmdir(templates);
         ah__free(templates);
         count += files_remove(folder, is_ours, &files);
+        count += files_remove(folder, is_checksums, NULL);
     }
     ah__json_free(&root);
     if (status != AH_OK || rmdir(folder) == 0)

@@ -21,7 +21,7 @@ int ah__form_marks(struct ah_document *out, struct ah_form_record *record)
         const cJSON *mark = ah__form_member(record, keys[i]);
         if (cJSON_IsFalse(mark))
             out->bad = keys[i];
-        else if (!cJSON_IsTrue(mark) && !cJSON_IsNumber(mark) && ah__form_is_filled(mark))
+        else if (!cJSON_IsTrue(mark) && ah__form_is_filled(mark))
             AH_TRY(ah__form_unread(record, keys[i]));
     }
     return AH_OK;

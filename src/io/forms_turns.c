@@ -148,7 +148,7 @@ static int calls_take(const struct turn *turn)
 /* The single call of OpenAI's data before there were tools. */
 static int call_take(const struct turn *turn)
 {
-    if (!cJSON_IsObject(member(turn, "function_call")) || member(turn, "tool_calls"))
+    if (!cJSON_IsObject(member(turn, "function_call")) || ah__form_is_filled(member(turn, "tool_calls")))
         return AH_OK;
     return call_add(turn, cJSON_DetachItemFromObjectCaseSensitive(turn->item, "function_call"));
 }
@@ -203,7 +203,8 @@ static int parts_take(const struct turn *turn)
 /* `to` is what stands at `from`, where there is no `to`. */
 static int rename_member(const struct turn *turn, const char *from, const char *to)
 {
-    if (member(turn, to) || !member(turn, from))
+    const cJSON *there = member(turn, to);
+    if ((there && !cJSON_IsNull(there)) || !member(turn, from))
         return AH_OK;
     return put(turn, to, cJSON_DetachItemFromObjectCaseSensitive(turn->item, from));
 }
@@ -225,7 +226,8 @@ static int turn_check(const struct turn *turn, bool from)
 
 static int turn_normal(const struct turn *turn)
 {
-    const bool from = !member(turn, "role");
+    const cJSON *role = member(turn, "role");
+    const bool from = !role || (cJSON_IsNull(role) && member(turn, "from"));
     const cJSON *word = member(turn, from ? "from" : "role");
     const bool valued = member(turn, "from") || member(turn, "value"); /* as ShareGPT's, not as OpenAI's */
     if (!cJSON_IsString(word))
@@ -299,7 +301,10 @@ static int both_split(cJSON *list)
 int ah__form_turns(struct ah_form_record *record, const char *key, cJSON *list)
 {
     int index = 0;
-    if (is_both(list->child))
+    bool both = false;
+    for (const cJSON *item = list->child; item && !both; item = item->next)
+        both = is_both(item);
+    if (both)
         AH_TRY(both_split(list));
     for (cJSON *item = list->child; item; item = item->next, index++) {
         const struct turn turn = {record, key, item, index};

@@ -17,9 +17,12 @@ void ah__record_free(struct ah_record *record)
 
 static int tools_read(struct ah_conversation *out, struct ah_record *record, const cJSON *given, const char *where)
 {
-    out->tools = given;
-    if (cJSON_IsString(given)) {
-        AH_TRY(ah__json_value_parse(&record->tools, given->valuestring, strlen(given->valuestring), where));
+    out->tools = cJSON_IsString(given) && !*given->valuestring ? NULL : given;
+    if (cJSON_IsString(out->tools)) {
+        int status =
+            ah__json_value_parse(&record->tools, given->valuestring, strlen(given->valuestring), "key 'tools'");
+        if (status != AH_OK)
+            return ah__fail_prefix(status, "%s", where);
         out->tools = record->tools;
     }
     if (out->tools && !cJSON_IsArray(out->tools) && !cJSON_IsNull(out->tools))

@@ -191,6 +191,7 @@ int ah_session_advise(struct ah_advice *out, const struct ah_session *session, c
     AH_TRY(find(&found, &change, &refused));
     if (!found)
         return AH_OK;
-    snprintf(out->change, sizeof out->change, "%s", change.text);
+    const bool passes = session->options.passes > 0 && !strstr(change.text, "passes");
+    snprintf(out->change, sizeof out->change, "%.70s%s", change.text, passes ? " without --passes" : "");
     return times && session->hardware ? speed(&out->tokens_per_s, &change, &refused) : AH_OK;
 }

@@ -347,6 +347,7 @@ static int tables_fit(struct fit *fit, struct ah_model **model)
     const struct ah_weight_tensor *table = embedding ? embedding : head;
     int64_t rows = ah_model_get(*model)->vocab_size;
     bool untied = is_untied(fit, embedding), resized = table && table->rank == 2 && table->dim[0] != rows;
+    fit->adapter->untied = untied;
     if (!untied && !resized)
         return AH_OK;
     AH_TRY(model_again(model, resized ? table->dim[0] : rows, untied));

@@ -12,6 +12,7 @@ struct ah_adapter_tensors {
     struct ah_adapter_config config; /* its targets are those that the model has, once it is fitted */
     struct ah_weight_tensors tensors;
     bool uneven; /* some modules are scaled otherwise than others: once it is fitted */
+    bool untied; /* it has a head of its own for one that was the embedding: once it is fitted */
 };
 
 /* As ah__adapter_config_load and ah__weight_tensors_open. What could not be opened is closed. */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -306,9 +307,10 @@ static int compare_configs(const cJSON *saved, const cJSON *asked, const char *p
         if (ah__model_files_is_id(member->string) || cJSON_Compare(member, other, true))
             continue;
         char found[64] = "", expected[64] = "nothing";
-        cJSON_PrintPreallocated((cJSON *)(uintptr_t)member, found, sizeof found, false);
-        if (other)
-            cJSON_PrintPreallocated((cJSON *)(uintptr_t)other, expected, sizeof expected, false);
+        if (!cJSON_PrintPreallocated((cJSON *)(uintptr_t)member, found, sizeof found, false))
+            snprintf(found, sizeof found, "something long");
+        if (other && !cJSON_PrintPreallocated((cJSON *)(uintptr_t)other, expected, sizeof expected, false))
+            snprintf(expected, sizeof expected, "something else");
         return ah__fail(AH_ESTALE, "model: key '%s': found %s, expected %s as in %s", member->string, found, expected,
                         path);
     }

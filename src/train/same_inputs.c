@@ -91,7 +91,7 @@ static int of_first(uint64_t *first, const uint64_t *mine, size_t count, struct 
 int ah__training_same_inputs(const struct ah_training *training)
 {
     struct ah_comm *comm = training->comm;
-    uint64_t mine[WHAT_COUNT], first[WHAT_COUNT];
+    uint64_t mine[WHAT_COUNT] = {0}, first[WHAT_COUNT];
     struct ah_dev_info device;
     if (comm->world_size == 1)
         return AH_OK;

@@ -44,6 +44,7 @@ void ah__saver_fini(struct ah_saver *saver)
     ah__free(saver->offsets);
     ah__free(saver->state.data_path);
     ah__free(saver->state.base);
+    ah__free(saver->state.base_name);
     ah__free(saver->state.left);
     ah__mixture_marks_free(saver->state.sources, saver->state.source_count);
     *saver = (struct ah_saver){0};

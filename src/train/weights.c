@@ -228,7 +228,7 @@ static bool is_beside(const struct source *source, const struct ah_param *param)
 static const struct ah_weight_tensor *tensor_of(const struct source *source, const struct ah_param *param)
 {
     const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&source->tensors, name_of(source, param));
-    if (!tensor && source->beside && matches(param->name, head_names, AH_LENGTH(head_names)))
+    if (!tensor && source->beside && source->beside->untied && matches(param->name, head_names, AH_LENGTH(head_names)))
         tensor = ah__weight_tensors_find(&source->tensors, own_name(source, &source->partition->params[0]));
     return tensor;
 }

@@ -212,6 +212,7 @@ static void an_adapter_merged_predicts_the_same(void **state)
     assert_ran(0);
     run("export --model %s/lora --gguf %s/lora.gguf", where, where);
     assert_ran(0);
+    assert_says(ran.out, "/lora.gguf: wrote ");
     assert_says(ran.err, "lora.gguf: an adapter of 4 weights");
     run("generate --model %s --adapter %s/lora.gguf --prompt a --tokens 3", model, where);
     assert_refused("lora.gguf: found a GGUF file, expected an adapter's folder");

@@ -53,11 +53,12 @@ def eval(model, data=None, *, ids=None, logits=None, adapter=None, on_progress=N
     return plain(out)
 
 
-def export(model, gguf, type="f16", *, on_note=None):
-    """autohete export: writes a model as a GGUF file, its matrices stored as `type`. on_note(line) takes what is
-    logged else: what programs that read such files do otherwise."""
+def export(model, gguf, type=None, *, on_note=None):
+    """autohete export: writes a model as a GGUF file, its matrices stored as `type` (f16; of an
+    adapter f32). on_note(line) takes what is logged else: what programs that read such files do otherwise."""
     said = ctypes.c_char_p()
-    check(c.ah_export_gguf_noted(ctypes.byref(said), text("gguf", gguf), text("model", model), text("type", type)))
+    check(c.ah_export_gguf_noted(ctypes.byref(said), text("gguf", gguf), text("model", model),
+                                 optional_text("type", type)))
     tell(on_note, taken(said))
 
 

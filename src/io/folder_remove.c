@@ -86,8 +86,9 @@ int ah__folder_remove_step(bool *stays, const char *folder)
     *stays = false;
     if (lstat(folder, &info) != 0 && errno == ENOENT)
         return AH_OK;
-    AH_TRY(listed_load(&root, &files, folder));
-    int status = ah__sprintf(&templates, "%s/" AH_MORE_TEMPLATES, folder);
+    int status = listed_load(&root, &files, folder);
+    if (status == AH_OK)
+        status = ah__sprintf(&templates, "%s/" AH_MORE_TEMPLATES, folder);
     if (status == AH_OK) {
         count = files_remove(templates, is_template, NULL);
         (void)rmdir(templates);

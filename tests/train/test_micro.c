@@ -178,8 +178,8 @@ static void a_refused_budget_names_what_would_do(void **state)
     assert_ok(ah_train(&result, &options));
     options.budget.device_bytes = result.device_peak_bytes_used;
     options.micro_batch = AH_MICRO_BATCH_WHOLE;
-    assert_fails(ah_train(&refused, &options), AH_EBUDGET, "micro-batches of ");
-    assert_int_equal(sscanf(strstr(ah_error(), "micro-batches of "), "micro-batches of %ld", &options.micro_batch), 1);
+    assert_fails(ah_train(&refused, &options), AH_EBUDGET, "--micro-batch ");
+    assert_int_equal(sscanf(strstr(ah_error(), "--micro-batch "), "--micro-batch %ld", &options.micro_batch), 1);
     assert_ok(ah_train(&result, &options));
     assert_true(result.device_peak_bytes_used <= options.budget.device_bytes);
 }

@@ -65,6 +65,7 @@ static void folders_fill(struct folders *folders)
     if (has_program)
         folder_add(folders, program, "/../share/autohete/");
     if (has_library) {
+        folder_add(folders, library, "/"); /* of a build, whoever has loaded it */
         folder_add(folders, library, "/../share/autohete/");
         folder_add(folders, library, "/../../share/autohete/");
     }

@@ -1,5 +1,5 @@
-/* Files that come with AutoHete, in folders of one kind ("hardware", "models"): beside the program, in the current
- * folder, in the installed data. Knows nothing of what is in them. */
+/* Files that come with AutoHete, in folders of one kind ("hardware", "models"): beside the program or the library,
+ * in the current folder, in the installed data. Knows nothing of what is in them. */
 #ifndef AH_BASE_BUNDLED_H
 #define AH_BASE_BUNDLED_H
 

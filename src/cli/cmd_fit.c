@@ -20,7 +20,8 @@ static const struct ah_arg options[] = {
      false},
     {"batch", AH_ARG_COUNT, AT(inputs.batch), "B", "8", "sequences in a step", 1, 1048576, false},
     {"seq", AH_ARG_COUNT, AT(inputs.seq), "T", NULL,
-     "tokens in a sequence (default: each model's longest, at most 1024)", 1, 16777216, false},
+     "tokens in a sequence (default: each model's longest, at most 1024; plan and train: at most 256)", 1, 16777216,
+     false},
     {"clip", AH_ARG_REAL, AT(inputs.clip), "X", "1", "limit of the norm of all gradients; 0: no limit", 0, 1e30, false},
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     AH_ARG_PASSES(AT(inputs.passes)),
@@ -52,9 +53,7 @@ static int run(const void *given)
     if (status == AH_OK)
         status = ah__fit_machine(&fit);
     if (status == AH_OK)
-        status = ah__fit_rows(&fit);
-    if (status == AH_OK)
-        ah__fit_print(&fit, args->json ? stderr : stdout);
+        status = ah__fit_rows(&fit, args->json ? stderr : stdout);
     if (status == AH_OK && args->json)
         ah__fit_json(&fit, stdout);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);

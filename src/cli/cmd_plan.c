@@ -1,4 +1,8 @@
 /* autohete plan: profile and plan, and say why. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
@@ -33,6 +37,38 @@ static const struct ah_arg options[] = {
      "print the plan as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
 
+/* Of all ranks; NaN: the plan has no times. */
+static double speed_of(const struct ah_session_info *info, const struct ah_plan *plan)
+{
+    double tokens = (double)(info->rank_batch * info->world_size * info->seq);
+    return plan->step_ns > 0 ? tokens / ((double)plan->step_ns / 1e9) : NAN;
+}
+
+static void speed_print(FILE *to, const struct ah_session_info *info, const struct ah_plan *plan)
+{
+    long long sequences = info->rank_batch * info->world_size;
+    fprintf(to, "step: %lld sequence%s of %lld tokens", sequences, sequences == 1 ? "" : "s", (long long)info->seq);
+    if (plan->step_ns > 0)
+        fprintf(to, ", %.1f tokens/s predicted", speed_of(info, plan));
+    putc('\n', to);
+}
+
+/* The plan's own object, which train --plan reads, and the speed. */
+static int json_print(const struct ah_session_info *info, const struct ah_plan *plan)
+{
+    char *json;
+    int status = ah_plan_json(&json, plan);
+    if (status != AH_OK)
+        return status;
+    printf("{\"tokens_per_s\": ");
+    ah__out_number(stdout, speed_of(info, plan));
+    printf(", ");
+    ah__out_line(stdout, strchr(json, '{') + 1);
+    putchar('\n');
+    free(json);
+    return AH_OK;
+}
+
 static int show(const struct ah_session *session, const struct plan_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
@@ -41,16 +77,13 @@ static int show(const struct ah_session *session, const struct plan_args *args)
     if (args->inputs.hardware)
         fprintf(text, "machine: %s, which is not this one\n", args->inputs.hardware);
     ah__micro_batch_print(text, info->micro_batch, info->micro_batches, info->micro_batch_chosen);
+    speed_print(text, info, plan);
     int status = ah_plan_print(plan, &info->budget, text);
     if (status == AH_OK && args->explain)
         status = ah_plan_explain(plan, ah_session_partition(session), ah_session_profile(session), &info->budget, text);
     if (status == AH_OK && args->out && info->rank == 0)
         status = ah_plan_save(plan, args->out);
-    if (status == AH_OK && args->json) {
-        status = ah__out_plan(stdout, plan);
-        putchar('\n');
-    }
-    return status;
+    return status == AH_OK && args->json ? json_print(info, plan) : status;
 }
 
 static int run(const void *given)

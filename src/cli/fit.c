@@ -251,23 +251,6 @@ static int row_evaluate(struct ah_fit *fit, struct ah_fit_row *row)
     return status;
 }
 
-int ah__fit_rows(struct ah_fit *fit)
-{
-    int status = AH_OK, known = 0;
-    for (int i = 0; i < fit->count && status == AH_OK; i++) {
-        if (fit->rows[i].seq > fit->rows[i].max_seq || fit->rows[i].refused[0])
-            continue;
-        status = row_evaluate(fit, &fit->rows[i]);
-        known++;
-    }
-    if (status == AH_OK && !known && fit->rows[0].refused[0])
-        status = ah__out_fault("%s: %s", fit->rows[0].name, fit->rows[0].refused);
-    else if (status == AH_OK && !known)
-        status = ah__out_fault("--seq: found %lld, expected at most %lld, the longest sequence of %s",
-                               (long long)fit->inputs.seq, (long long)fit->rows[0].max_seq, fit->rows[0].name);
-    return status;
-}
-
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 static const char *reason_of(char *text, size_t size, const struct ah_fit_row *row)
@@ -304,7 +287,7 @@ static void row_print(const struct ah_fit_row *row, FILE *to)
             ah_size_format(host, sizeof host, found->plan.host_peak_bytes));
 }
 
-void ah__fit_print(const struct ah_fit *fit, FILE *to)
+static void head_print(const struct ah_fit *fit, FILE *to)
 {
     char device[32], host[32];
     fprintf(to, "on %s: %s\n", fit->machine, fit->description);
@@ -316,8 +299,37 @@ void ah__fit_print(const struct ah_fit *fit, FILE *to)
             ah_size_format(host, sizeof host, fit->budget.host_bytes));
     fprintf(to, "%-20s %10s %7s  %-4s %10s %7s %10s %10s\n", "model", "parameters", "seq", "fits", "tokens/s", "TFLOPS",
             "device", "host");
-    for (int i = 0; i < fit->count; i++)
-        row_print(&fit->rows[i], to);
+}
+
+/* Those before `until` that have not been printed. */
+static void rows_print(struct ah_fit *fit, int until, FILE *to)
+{
+    if (!fit->printed)
+        head_print(fit, to);
+    for (; fit->printed < until; fit->printed++)
+        row_print(&fit->rows[fit->printed], to);
+    fflush(to);
+}
+
+int ah__fit_rows(struct ah_fit *fit, FILE *to)
+{
+    int status = AH_OK, known = 0;
+    for (int i = 0; i < fit->count && status == AH_OK; i++) {
+        if (fit->rows[i].seq > fit->rows[i].max_seq || fit->rows[i].refused[0])
+            continue;
+        status = row_evaluate(fit, &fit->rows[i]);
+        if (status == AH_OK)
+            rows_print(fit, i + 1, to);
+        known++;
+    }
+    if (status == AH_OK && known)
+        rows_print(fit, fit->count, to);
+    if (status == AH_OK && !known && fit->rows[0].refused[0])
+        status = ah__out_fault("%s: %s", fit->rows[0].name, fit->rows[0].refused);
+    else if (status == AH_OK && !known)
+        status = ah__out_fault("--seq: found %lld, expected at most %lld, the longest sequence of %s",
+                               (long long)fit->inputs.seq, (long long)fit->rows[0].max_seq, fit->rows[0].name);
+    return status;
 }
 
 static void number(FILE *to, const char *key, double value)

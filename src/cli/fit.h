@@ -29,7 +29,7 @@ struct ah_fit {
     char folder[64], measured[96]; /* of the hardware file of this machine; "": none was written */
     char machine[64], description[256];
     struct ah_budget budget; /* of one rank */
-    int ranks;
+    int ranks, printed;      /* rows */
 };
 
 /* Statuses are the library's. Loads the models; closed by fini, also after a failure. */
@@ -37,9 +37,8 @@ int ah__fit_init(struct ah_fit *out, const struct ah_fit_args *args);
 void ah__fit_fini(struct ah_fit *fit);
 /* The machine asked for, or this one: then one block is timed, or taken from the cache. */
 int ah__fit_machine(struct ah_fit *fit);
-/* A plan for every model. */
-int ah__fit_rows(struct ah_fit *fit);
-void ah__fit_print(const struct ah_fit *fit, FILE *to);
+/* A plan for every model. Prints the table, each row as soon as it is known; nothing where no model has one. */
+int ah__fit_rows(struct ah_fit *fit, FILE *to);
 void ah__fit_json(const struct ah_fit *fit, FILE *to);
 
 #endif

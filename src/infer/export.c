@@ -40,10 +40,10 @@ static int weights_open(struct export *to)
     return ah__weight_tensors_open(&to->tensors, path);
 }
 
-static int export_open(struct export *to, const char *model)
+static int export_open(struct export *to)
 {
     const struct ah_record_options options = {.batch = 1, .seq = 1, .compute = AH_F32};
-    to->folder = ah__inference_folder(&to->from, model);
+    to->folder = ah__inference_folder(&to->from);
     ah__free(to->from.weights);
     to->from.weights = NULL;
     AH_TRY(weights_open(to));
@@ -249,9 +249,9 @@ static int note_fill(char **note, const struct export *to)
     return to->notes.length ? ah__sprintf(note, "%s: %s", to->folder, to->notes.text) : AH_OK;
 }
 
-static int model_write(char **note, const char *path, struct export *to, const char *model)
+static int model_write(char **note, const char *path, struct export *to)
 {
-    AH_TRY(export_open(to, model));
+    AH_TRY(export_open(to));
     AH_TRY(file_write(to, path));
     return note ? note_fill(note, to) : AH_OK;
 }
@@ -270,7 +270,7 @@ int ah_export_gguf_noted(char **note, const char *path, const char *model, const
     if (status == AH_OK && to.from.adapter)
         status = ah__export_adapter(note, path, &to.from, type);
     else if (status == AH_OK)
-        status = model_write(note, path, &to, model);
+        status = model_write(note, path, &to);
     export_close(&to);
     return status;
 }

@@ -100,9 +100,11 @@ static int find(struct ah_inference *inference, const char *path, const char *ad
     return find_model(inference, path);
 }
 
-const char *ah__inference_folder(const struct ah_inference *inference, const char *path)
+const char *ah__inference_folder(const struct ah_inference *inference)
 {
-    return inference->checkpoint.folder ? inference->checkpoint.folder : inference->base ? inference->base : path;
+    return inference->checkpoint.folder ? inference->checkpoint.folder
+           : inference->base            ? inference->base
+                                        : inference->place;
 }
 
 /* The model as its adapter makes it. */
@@ -121,8 +123,9 @@ static int fit_adapter(struct ah_inference *inference)
 int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter)
 {
     AH_TRY(ah__model_path_check(path));
-    AH_TRY(find(inference, path, adapter));
-    const char *folder = ah__inference_folder(inference, path);
+    AH_TRY(ah__model_place(&inference->place, path));
+    AH_TRY(find(inference, inference->place, adapter));
+    const char *folder = ah__inference_folder(inference);
     AH_TRY(ah_model_load(&inference->model, folder));
     AH_TRY(fit_adapter(inference));
     int64_t rows = ah_model_get(inference->model)->vocab_size;
@@ -217,7 +220,7 @@ bool ah__inference_ends(const struct ah_inference *inference, int32_t token)
 int ah__inference_chat(const struct ah_chat **out, const struct ah_inference *inference,
                        const struct ah_generate_options *options)
 {
-    const char *folder = ah__inference_folder(inference, options->model_dir);
+    const char *folder = ah__inference_folder(inference);
     AH_TRY(ah__model_chat_open(out, folder, inference->adapter, options->chat_template));
     if (*out)
         return AH_OK;
@@ -266,6 +269,7 @@ void ah__inference_close(struct ah_inference *inference)
     ah_model_free(inference->model);
     ah__tokenizer_close(inference->tokenizer);
     ah__free(inference->weights);
+    ah__free(inference->place);
     ah__adapter_tensors_close(&inference->adapted);
     ah__free(inference->adapter);
     ah__free(inference->base);

@@ -9,6 +9,7 @@
 #include "train/checkpoint.h"
 
 struct ah_inference {
+    char *place;                       /* what was opened: a folder or GGUF file (io/model_path.h) */
     struct ah_checkpoint checkpoint;   /* its folder is null where the weights are no checkpoint's */
     char *weights;                     /* then, and where an adapter is beside them: their file; else null */
     char *adapter, *base;              /* folders of an adapter, and of the model that names; null: none, or given */
@@ -26,13 +27,13 @@ struct ah_inference {
     struct ah_run *run;
 };
 
-/* Finds and verifies what lies at `path` and opens model and tokenizer. `adapter`: a folder with adapter_config.json,
- * or of a training of adapters, for the model at path; null: none, or what lies at path is one, and says where its
+/* Finds and verifies what lies at `path`, or of a config.json beside it, and opens model and tokenizer. `adapter`: a
+ * folder with adapter_config.json, or of a training of adapters, for the model at path; null: none, or what lies at path is one, and says where its
  * model is. The struct is zero before, but for ids_alone; whatever happens it is closed by ah__inference_close.
  * AH_EINPUT, AH_ECORRUPT. */
 int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter);
 /* The folder with config.json. */
-const char *ah__inference_folder(const struct ah_inference *inference, const char *path);
+const char *ah__inference_folder(const struct ah_inference *inference);
 /* Opens the device (null: "auto") and loads the parameters, for ids [batch, seq]; with room for their logits or not. */
 int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
                         int threads);

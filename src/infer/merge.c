@@ -32,7 +32,7 @@ static int tensors_open(struct merge *merge, const char *path, const char *given
     AH_TRY(ah__inference_open(&merge->from, path, given));
     if (!merge->from.adapter)
         return ah__fail(AH_EINPUT, "%s: found no adapter, expected one: it has " AH_ADAPTER_CONFIG, path);
-    merge->folder = ah__inference_folder(&merge->from, path);
+    merge->folder = ah__inference_folder(&merge->from);
     int status = ah__weights_find(&weights, merge->folder);
     if (status == AH_OK && !weights)
         status = ah__fail(AH_EINPUT, "%s: found no weights, expected " AH_SHARDS_FILE " in it", merge->folder);

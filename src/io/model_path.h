@@ -5,6 +5,9 @@
 
 #include "base/status.h"
 
+/* Where the weights of what is given as a model are: itself, or of a config.json its folder. Freed with ah__free.
+ * AH_EINPUT: a file that has none; what is not there is the reader's fault to tell. */
+int ah__model_place(char **place, const char *path);
 /* AH_EINPUT for what is known to be no model; AH_OK for everything else, missing files too. AH_ENOMEM. */
 int ah__model_path_check(const char *path);
 

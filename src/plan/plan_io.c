@@ -38,8 +38,8 @@ static const struct field {
     {"blocks_adapted", FIELD_BOOL, offsetof(struct ah_plan, blocks_adapted), 0, 0, true},
 };
 
-/* In files of earlier versions; they changed no result and mean nothing now. */
-static const char *const gone[] = {"order", "finishing", "bound_contention_ns"};
+/* Of files of earlier versions, where they changed no result, and what plan --json says beside a plan. */
+static const char *const unread[] = {"order", "finishing", "bound_contention_ns", "tokens_per_s"};
 
 /* ---- consistency ------------------------------------------------------------------------------------------------- */
 
@@ -241,13 +241,13 @@ static int read_switch(struct ah_switches *switches, const struct ah_json *json,
 static int check_keys(const struct ah_json *json)
 {
     enum { OLDER_MOST = 2 * AH_SWITCH_COUNT };
-    const char *keys[AH_LENGTH(fields) + AH_LENGTH(gone) + 2 * AH_SWITCH_COUNT + OLDER_MOST + 2] = {"version"};
+    const char *keys[AH_LENGTH(fields) + AH_LENGTH(unread) + 2 * AH_SWITCH_COUNT + OLDER_MOST + 2] = {"version"};
     char older[OLDER_MOST][64];
     size_t count = 1, olders = 0;
     for (size_t i = 0; i < AH_LENGTH(fields); i++)
         keys[count++] = fields[i].key;
-    for (size_t i = 0; i < AH_LENGTH(gone); i++)
-        keys[count++] = gone[i];
+    for (size_t i = 0; i < AH_LENGTH(unread); i++)
+        keys[count++] = unread[i];
     for (int i = 0; i < AH_SWITCH_COUNT; i++) {
         const struct ah_switch_row *row = &ah__switch_table[i];
         keys[count++] = row->field;

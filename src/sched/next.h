@@ -10,17 +10,17 @@ static inline void wait_for(const struct ah_sched *sched, struct ah_next *next, 
         next->wait[next->waits++] = of->event;
 }
 
+/* Of no buffer, set or sum. Copied: a search begins many millions of items, and clearing one takes longer. */
+extern const struct ah_item ah__item_none;
+
 static inline void next_init(const struct ah_sched *sched, struct ah_next *next, enum ah_item_kind kind,
                              enum ah_lane lane, int partition, int64_t round)
 {
-    next->item = (struct ah_item){.kind = kind,
-                                  .partition = partition,
-                                  .iteration = ah__iteration_of(sched, round),
-                                  .round = round,
-                                  .sum = -1,
-                                  .param_buffer = -1,
-                                  .grad_buffer = -1,
-                                  .shadow_set = -1};
+    next->item = ah__item_none;
+    next->item.kind = kind;
+    next->item.partition = partition;
+    next->item.iteration = ah__iteration_of(sched, round);
+    next->item.round = round;
     next->lane = lane;
     next->waits = 0;
 }

@@ -382,6 +382,8 @@ static bool reduce_ready(const struct ah_sched *sched, struct ah_next *next, con
 }
 
 /* One order, whatever the timing: a collective is the same one on all ranks, so that all must come to it. */
+const struct ah_item ah__item_none = {.sum = -1, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1};
+
 static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->comm;

@@ -215,7 +215,7 @@ int ah__tokenizer_folder(char **folder, const char *model)
         return ah__strdup(folder, ".");
     if (length < tail || strcmp(model + length - tail, config) != 0)
         return AH_OK;
-    return ah__sprintf(folder, "%.*s/", (int)(length - tail), model);
+    return ah__sprintf(folder, "%.*s", length > tail ? (int)(length - tail) : 1, model);
 }
 
 int ah__tokenizer_open(const struct ah_tokenizer **out, const char *model)

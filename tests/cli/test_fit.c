@@ -1,7 +1,11 @@
 /* autohete fit as a user runs it: the table, its JSON, and what is refused. */
 #include <dirent.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cjson/cJSON.h>
 
@@ -216,6 +220,58 @@ static void models_have_names(void **state)
     assert_refused(", as gpt2-124m");
 }
 
+/* The first row is there while the second, which would take minutes, is still being made. */
+static void rows_come_one_by_one(void **state)
+{
+    (void)state;
+    char text[4096] = "", machine[4200];
+    size_t length = 0;
+    ssize_t count = 1;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    snprintf(machine, sizeof machine, "%s", source("hardware/rtx5090-128g.json"));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execl(program(), "autohete", "fit", "--hardware", machine, "--model", "gpt2-124m", "--model", "llama-3.3-70b",
+              "--effort", "5", (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    while (count > 0 && !strstr(text, "\ngpt2-124m ")) {
+        count = read(ends[0], text + length, sizeof text - 1 - length);
+        length += count > 0 ? (size_t)count : 0;
+        text[length] = 0;
+    }
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(ends[0]);
+    assert_says(text, "\ngpt2-124m ");
+    assert_null(strstr(text, "\nllama-3.3-70b "));
+}
+
+/* What comes with the program has no weights to run. */
+static void a_configuration_has_no_weights(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {"generate", "chat", "eval --data README", "export --gguf x.gguf",
+                                           "eval --ids 1 --logits x.safetensors"};
+    char out[4096];
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        run("%s --model gpt2-124m", commands[i]);
+        assert_refused("/gpt2-124m.json: found a configuration without weights, expected a folder with config.json");
+    }
+    snprintf(out, sizeof out, "%s/merged", ah_test_folder());
+    run("merge --model gpt2-124m --out %s", out);
+    assert_refused("/gpt2-124m.json: found a configuration without weights");
+    assert_int_not_equal(access(out, F_OK), 0);
+    run("generate --model %s", source("README.md"));
+    assert_refused("README.md: found another file, expected a folder with config.json");
+}
+
 /* Of several models those that do not have what is to be frozen or adapted; none has it: refused. */
 static void what_a_model_does_not_have_is_said_in_its_row(void **state)
 {
@@ -237,5 +293,6 @@ static void what_a_model_does_not_have_is_said_in_its_row(void **state)
 
 AH_TEST_SUITE("cli/fit", cmocka_unit_test(every_model_has_a_row), cmocka_unit_test(a_row_is_what_simulate_says),
               cmocka_unit_test(this_machine), cmocka_unit_test(models_have_names),
+              cmocka_unit_test(rows_come_one_by_one), cmocka_unit_test(a_configuration_has_no_weights),
               cmocka_unit_test(what_is_wrong_is_refused),
               cmocka_unit_test(what_a_model_does_not_have_is_said_in_its_row))

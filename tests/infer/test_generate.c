@@ -91,6 +91,25 @@ static void says_what_it_learned(void **state)
     assert_int_equal(heard.count, 0);
 }
 
+/* A config.json beside weights stands for its folder; one alone has nothing to run. */
+static void a_configuration_is_its_folder(void **state)
+{
+    (void)state;
+    struct heard heard;
+    char config[PATH_SIZE + 32];
+    struct ah_generate_options options = options_of(&heard);
+    snprintf(config, sizeof config, "%s/config.json", trained);
+    options.model_dir = config;
+    options.tokens = 2;
+    assert_ok(ah_generate(&options));
+    assert_string_equal(heard.text, "de");
+    snprintf(config, sizeof config, "%s/checkpoint/config.json", trained);
+    assert_ok(ah_generate(&options));
+    assert_string_equal(heard.text, "dede");
+    snprintf(config, sizeof config, "%s/../model.json", trained);
+    assert_fails(ah_generate(&options), AH_EINPUT, "model.json: found a configuration without weights, expected a ");
+}
+
 static void the_seed_decides(void **state)
 {
     (void)state;
@@ -223,5 +242,6 @@ static void refuses(void **state)
 }
 
 AH_TEST_SUITE("infer/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),
+              cmocka_unit_test_setup(a_configuration_is_its_folder, train_once),
               cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test(outgrows_short_rotations),
               cmocka_unit_test_setup(refuses, train_once), cmocka_unit_test(stops_where_examples_end))

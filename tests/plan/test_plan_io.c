@@ -192,6 +192,7 @@ static void older_files_are_read(void **state)
     cJSON_AddNumberToObject(tree, "order", 4711);
     cJSON_AddNumberToObject(tree, "finishing", 2);
     cJSON_AddNumberToObject(tree, "bound_contention_ns", 5);
+    cJSON_AddNumberToObject(tree, "tokens_per_s", 6); /* as plan --json prints it */
     assert_ok(ah__json_save(tree, path));
     cJSON_Delete(tree);
     struct ah_plan plan;

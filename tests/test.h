@@ -40,9 +40,8 @@ void ah_suite_add(struct ah_suite *suite);
 void ah_assert_fails(int status, int expected, const char *words, const char *call, const char *file, int line);
 #define assert_fails(call, expected, words) ah_assert_fails((call), (expected), (words), #call, __FILE__, __LINE__)
 
-/* How much of a long loop is run. A sample: in ./check, and under sanitizers, which slow everything many times. What is
- * usual: in ./check --full (the environment variable AUTOHETE_FULL). All there is: with AUTOHETE_SOAK. What is in a
- * sample is also in the longer loops. */
+/* How much of a long loop is run. A sample: in ./check, and under sanitizers, which slow everything many times. More:
+ * with AUTOHETE_FULL. All there is: with AUTOHETE_SOAK. What is in a sample is also in the longer loops. */
 bool ah_test_samples(void); /* whether a sample is wanted */
 bool ah_test_soaks(void);   /* whether everything is */
 int ah_test_rounds(int sampled, int usual, int whole);

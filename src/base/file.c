@@ -54,10 +54,10 @@ bool ah__path_exists(const char *path)
 int ah__path_real(char **out, const char *path)
 {
     char *real = realpath(path, NULL);
-    if (!real && errno == ENOMEM)
-        return ah__fail(AH_ENOMEM, "%s: out of host memory", path);
     *out = real;
-    return AH_OK;
+    if (real || errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG)
+        return AH_OK;
+    return errno == ENOMEM ? ah__fail(AH_ENOMEM, "%s: out of host memory", path) : fail_io(path, "find");
 }
 
 int ah__path_same(bool *same, const char *a, const char *b)

@@ -52,9 +52,9 @@ int ah__folder_make(const char *path);
 int ah__folder_remove(const char *path);
 int ah__folder_sync(const char *path);
 /* The absolute path without links of what exists, to be freed by ah__free; null into *out where there is nothing.
- * AH_ENOMEM. */
+ * AH_EIO, AH_ENOMEM. */
 int ah__path_real(char **out, const char *path);
-/* Whether both name one thing that exists. AH_ENOMEM. */
+/* Whether both name one thing that exists. AH_EIO, AH_ENOMEM. */
 int ah__path_same(bool *same, const char *a, const char *b);
 bool ah__path_exists(const char *path);
 

@@ -438,7 +438,7 @@ int ah__datum_items(struct ah_datum_list *out, struct ah_heap *heap, struct ah_d
         *out = *value.list;
         return AH_OK;
     case AH_DATUM_ITER:
-        out->items = value.list->items + value.list->told;
+        out->items = value.list->told ? value.list->items + value.list->told : value.list->items;
         out->count = value.list->count - value.list->told;
         value.list->told = value.list->count;
         return AH_OK;

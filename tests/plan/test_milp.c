@@ -7,8 +7,6 @@
 
 #include "plan/fixture.h"
 
-enum { INSTANCES = 2000, TIGHT_INSTANCES = 1000 };
-
 static double uniform(struct fixture *draw)
 {
     return ah__random_uniform(draw->seed, draw->drawn++);
@@ -64,12 +62,12 @@ static void equals_brute_force(void **state)
 {
     (void)state;
     struct fixture draw = {.seed = 42};
-    int feasible = 0;
-    for (int i = 0; i < INSTANCES; i++) {
+    int feasible = 0, instances = ah_test_rounds(500, 2000, 20000);
+    for (int i = 0; i < instances; i++) {
         struct ah_cost_model m = random_model(&draw);
         feasible += compare(&m);
     }
-    assert_true(feasible > INSTANCES / 2 && feasible < INSTANCES);
+    assert_true(feasible > instances / 2 && feasible < instances);
 }
 
 /* Limits that some plan meets to the byte, or misses by one byte: closer than the solver's own tolerance. */
@@ -77,7 +75,7 @@ static void equals_brute_force_at_the_edge(void **state)
 {
     (void)state;
     struct fixture draw = {.seed = 43};
-    for (int i = 0; i < TIGHT_INSTANCES; i++) {
+    for (int i = 0; i < ah_test_rounds(250, 1000, 10000); i++) {
         struct ah_cost_model m = random_model(&draw);
         int o = (int)fixture_draw(&draw, 0, m.L), p = (int)fixture_draw(&draw, 0, o),
             c = (int)fixture_draw(&draw, 0, m.L);

@@ -18,9 +18,8 @@ static struct ah_plan search(const struct world *world, const struct ah_budget *
 static void a_warm_start_is_never_left_behind(void **state)
 {
     (void)state;
-    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 6 };
-    int faster = 0;
-    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+    int faster = 0, worlds = AH_TEST_SAMPLED ? 2 : ah_test_rounds(3, 6, 6);
+    for (uint64_t seed = 1; seed <= (uint64_t)worlds; seed++) {
         struct world world;
         world_of_pieces(&world, 55 + seed);
         struct ah_budget budget = world_budget(&world);

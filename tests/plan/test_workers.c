@@ -37,10 +37,10 @@ static void cores_set(cpu_set_t *before, int cores)
 static void threads_change_no_plan(void **state)
 {
     (void)state;
-    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 6 };
+    uint64_t worlds = (uint64_t)ah_test_rounds(2, 6, 6);
     if (ah__host_cores(NULL) < 2)
         skip();
-    for (uint64_t seed = 0; seed < WORLDS; seed++) {
+    for (uint64_t seed = 0; seed < worlds; seed++) {
         struct world world;
         struct ah_search_report report[2];
         struct ah_plan plan[2];
@@ -69,7 +69,7 @@ static void threads_change_no_plan(void **state)
 static void refused_memory_is_said(void **state)
 {
     (void)state;
-    enum { TIMES = AH_TEST_SAMPLED ? 5 : 20 };
+    uint64_t times = (uint64_t)ah_test_rounds(5, 20, 20);
     struct world world;
     struct ah_search_report report;
     struct ah_plan plan;
@@ -77,7 +77,7 @@ static void refused_memory_is_said(void **state)
     struct ah_budget budget = budget_of(&world);
     uint64_t before = ah__alloc_count();
     assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
-    uint64_t needed = ah__alloc_count() - before, step = 1 + needed / TIMES;
+    uint64_t needed = ah__alloc_count() - before, step = 1 + needed / times;
     for (uint64_t n = 1; n <= needed; n += step) {
         ah__alloc_fail_at(n);
         assert_fails(ah__plan_search(&plan, &report, &world.predictor, &budget), AH_ENOMEM, "out of host memory");

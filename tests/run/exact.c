@@ -205,7 +205,7 @@ void exact_some_plans(const struct exact_device *device, struct tiny *tiny, cons
     for (int c = 0; c <= layers; c++)
         for (int o = 0; o <= layers; o++)
             for (int p = 0; p <= o; p++) {
-                if (index++ % of != part % of)
+                if (index++ % of != (EXACT_HEAVY + part) % of)
                     continue;
                 exact_draws_begin(loop, index);
                 plan.switches.checkpoint = c;

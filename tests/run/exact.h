@@ -22,7 +22,9 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
 /* Every (c, p, o) and every (c, selective) under the policy, the other switches and the device's options drawn, with
  * clipping where the tiny model clips: all as resident. Of these one in `of`, others in each loop of a case. */
 void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy, int of);
-/* Of every (c, p, o) one in `of`, from the one numbered `part` on: a part of them, for tests that take long. */
+/* Of every (c, p, o) one in `of`, for tests that take long: `part` is added to the number of the first. A sample of one
+ * plan is EXACT_HEAVY, of four layers the one that recomputes all, c = o = 4, p = 2. */
+enum { EXACT_HEAVY = 72 };
 void exact_some_plans(const struct exact_device *device, struct tiny *tiny, const char *policy, int part, int of);
 /* A number in [from, to], another each time and in each case. */
 int exact_draw(int from, int to);

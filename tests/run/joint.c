@@ -200,7 +200,7 @@ void joint_every_plan(struct joint joint, const char *policy, int of)
     for (int c = 0; c <= layers; c++)
         for (int o = 0; o <= layers; o++)
             for (int p = 0; p <= o; p++) {
-                if (index++ % of != 0)
+                if (index++ % of != EXACT_HEAVY % of)
                     continue;
                 exact_draws_begin(loop, index);
                 joint.plan = (struct ah_plan){

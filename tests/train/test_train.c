@@ -324,7 +324,8 @@ static uint64_t fail_allocations_after(uint64_t first_but_one, const struct ah_t
     uint64_t before = ah__alloc_count();
     assert_ok(ah_train(&result, options));
     uint64_t count = ah__alloc_count() - before;
-    for (uint64_t n = first_but_one + 1; n <= count; n++) {
+    uint64_t step = (uint64_t)ah_test_rounds(7, 1, 1);
+    for (uint64_t n = first_but_one + 1; n <= count; n += step) {
         if (options->out_dir)
             assert_ok(ah__folder_remove(options->out_dir));
         ah__alloc_fail_at(n);

@@ -1,21 +1,17 @@
 /* What the lanes of the CPU device do. */
 #include <string.h>
 
-#include "base/hash.h"
 #include "dev/clip.h"
 #include "dev/cpu/device.h"
 #include "dev/host/clock.h"
 #include "dev/host/task.h"
 
-/* A random delay of up to 200 us when the device was opened with a jitter seed. */
+/* A random delay when the device was opened with a jitter seed. */
 static void jitter(struct ah_cpu *cpu, enum ah_lane lane)
 {
-    enum { MOST_NS = 200000 };
-    if (!cpu->jitter_seed)
-        return;
-    uint64_t stream = ah__hash_int((uint64_t)lane, cpu->jitter_seed);
-    uint64_t bits = ah__random_bits(stream, cpu->jitter_count[lane]++);
-    ah__host_sleep_until(ah__host_now_ns() + (int64_t)(bits % (MOST_NS + 1)));
+    int64_t ns = cpu->jitter_seed ? ah__host_jitter_ns(cpu->jitter_seed, (int)lane, cpu->jitter_count[lane]++) : 0;
+    if (ns)
+        ah__host_sleep_until(ah__host_now_ns() + ns);
 }
 
 static int program_run(struct ah_pool *pool, const struct ah_task *task)

@@ -42,8 +42,9 @@ static void CUDART_CB jitter_sleep(void *ns)
 
 static int jitter_enqueue(struct ah_cuda_stream *stream)
 {
-    if (stream->cuda->jitter_seed)
-        AH_CUDA_TRY(cudaLaunchHostFunc(stream->work, jitter_sleep, (void *)(intptr_t)ah__cuda_jitter_ns(stream)));
+    int64_t ns = stream->cuda->jitter_seed ? ah__cuda_jitter_ns(stream) : 0;
+    if (ns)
+        AH_CUDA_TRY(cudaLaunchHostFunc(stream->work, jitter_sleep, (void *)(intptr_t)ns));
     return AH_OK;
 }
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/hash.h"
 #include "dev/clip.h"
 #include "dev/cuda/collective.h"
 #include "dev/cuda/kernels.h"
@@ -97,9 +96,7 @@ static int host_task(struct ah_cuda *cuda, const struct ah_task *task)
 
 int64_t ah__cuda_jitter_ns(struct ah_cuda_stream *stream)
 {
-    enum { MOST_NS = 200000 };
-    uint64_t seed = ah__hash_int((uint64_t)stream->lane, stream->cuda->jitter_seed);
-    return (int64_t)(ah__random_bits(seed, stream->jitter_count++) % (MOST_NS + 1));
+    return ah__host_jitter_ns(stream->cuda->jitter_seed, (int)stream->lane, stream->jitter_count++);
 }
 
 int ah__cuda_host_work(void *context, const struct ah_work *work, struct ah_done *done)

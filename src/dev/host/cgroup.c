@@ -67,7 +67,7 @@ static int64_t left_of(const struct version *version, const char *folder)
 /* The path of this process's group: behind the second colon of the line "NUMBER:CONTROLLERS:PATH". */
 static bool group_path(char *out, size_t size, const char *text, const char *controller)
 {
-    for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL) {
+    for (const char *line = text, *end; line; end = strchr(line, '\n'), line = end ? end + 1 : NULL) {
         size_t number = strcspn(line, ":\n");
         if (line[number] != ':')
             continue;

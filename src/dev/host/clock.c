@@ -8,6 +8,8 @@
 #include <immintrin.h>
 #endif
 
+#include "base/hash.h"
+
 enum { NS_PER_S = 1000000000 };
 
 int64_t ah__host_now_ns(void)
@@ -15,6 +17,13 @@ int64_t ah__host_now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+int64_t ah__host_jitter_ns(uint64_t seed, int lane, uint64_t draw)
+{
+    enum { MOST_NS = 200000 };
+    uint64_t bits = ah__random_bits(ah__hash_int((uint64_t)lane, seed), draw);
+    return bits >> 62 ? 0 : (int64_t)(bits % (MOST_NS + 1));
 }
 
 void ah__host_sleep_until(int64_t deadline_ns)

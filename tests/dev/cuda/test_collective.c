@@ -440,14 +440,14 @@ static void two_ranks_equal_resident(void **state)
 {
     (void)state;
     every_plan((struct joint){.config = tiny_tied, .world_size = 2, .micro_batches = 1, .batch = 1, .clip = CLIP},
-               "autohete", ah_test_rounds(72, 18, 2));
+               "autohete", ah_test_rounds(100, 18, 2));
 }
 
 static void three_ranks_in_bf16_equal_resident(void **state)
 {
     (void)state;
     every_plan((struct joint){.config = tiny_untied, .dtype = AH_BF16, .world_size = 3, .micro_batches = 2, .batch = 1},
-               "autohete", ah_test_rounds(72, 36, 3));
+               "autohete", ah_test_rounds(100, 36, 3));
 }
 
 static void nearly(double found, double expected, double bound)

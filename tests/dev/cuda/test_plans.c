@@ -23,7 +23,7 @@ static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
 static void some_plans(struct tiny *tiny, const char *policy, int part, int of)
 {
     emulation_reset();
-    exact_some_plans(&cuda, tiny, policy, part, of * ah_test_rounds(10, 5, 1));
+    exact_some_plans(&cuda, tiny, policy, part, of * ah_test_rounds(30, 5, 1));
     tiny_fini(tiny);
     emulated_assert_clean();
 }

@@ -17,9 +17,9 @@ static const struct op_case head_cases[] = {
     {"one chunk", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 30, 70), S2(501, 70), S2(3, 30)}, {0}, 501},
     {"chunks and a rest", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(5, 31, 9), S2(30011, 9), S2(5, 31)}, {0}, 30011},
     {"own chunks and a rest", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 1490, 8), S2(1001, 8), S2(3, 1490)}, {0}, 1001},
-    /* more than a chunk of 132 multiprocessors */
-    {"a large GPU's chunks", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 34001, 8), S2(65, 8), S2(1, 34001)}, {0}, 65},
     {"a scale", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(2, 64, 8), S2(501, 8), S2(2, 64), S1(1)}, {0}, 501},
+    /* more than a chunk of 132 multiprocessors; not in a sample */
+    {"a large GPU's chunks", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 34001, 8), S2(65, 8), S2(1, 34001)}, {0}, 65},
     {"few tokens", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 5, 16), S2(509, 16), S2(1, 5)}, {0}, 509},
     {"one token", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 1, 8), S2(7, 8), S2(1, 1)}, {0}, 7},
 };

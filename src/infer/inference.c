@@ -130,8 +130,7 @@ int ah__inference_open(struct ah_inference *inference, const char *path, const c
     AH_TRY(fit_adapter(inference));
     int64_t rows = ah_model_get(inference->model)->vocab_size;
     if (!inference->ids_alone)
-        AH_TRY(ah__adapter_tokenizer_open(&inference->tokenizer, folder, inference->adapter, rows,
-                                          inference->checkpoint.bytes));
+        AH_TRY(ah__adapter_tokenizer_open(&inference->tokenizer, folder, inference->adapter, rows, false));
     inference->longest_seq =
         inference->checkpoint.folder ? inference->checkpoint.settings.seq : ah_model_get(inference->model)->max_seq;
     return AH_OK;

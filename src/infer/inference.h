@@ -28,9 +28,9 @@ struct ah_inference {
 };
 
 /* Finds and verifies what lies at `path`, or of a config.json beside it, and opens model and tokenizer. `adapter`: a
- * folder with adapter_config.json, or of a training of adapters, for the model at path; null: none, or what lies at path is one, and says where its
- * model is. The struct is zero before, but for ids_alone; whatever happens it is closed by ah__inference_close.
- * AH_EINPUT, AH_ECORRUPT. */
+ * folder with adapter_config.json, or of a training of adapters, for the model at path; null: none, or what lies at
+ * path is one, and says where its model is. The struct is zero before, but for ids_alone; whatever happens it is closed
+ * by ah__inference_close. AH_EINPUT, AH_ECORRUPT. */
 int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter);
 /* The folder with config.json. */
 const char *ah__inference_folder(const struct ah_inference *inference);

@@ -246,25 +246,6 @@ static int read_targets(struct ah_adapter_config *out, const struct ah_json *jso
 
 /* ---- patterns ---------------------------------------------------------------------------------------------------- */
 
-/* An object of patterns with a number each; null: none. */
-static int pattern_read(const cJSON **out, const struct ah_json *json, const char *key, double most)
-{
-    const cJSON *object = cJSON_GetObjectItemCaseSensitive(json->node, key), *each;
-    *out = NULL;
-    if (is_nothing(object))
-        return AH_OK;
-    if (!cJSON_IsObject(object))
-        return ah__fail(AH_EINPUT, "%s: key '%s': found another value, expected an object", json->path, key);
-    cJSON_ArrayForEach(each, object)
-    {
-        if (!cJSON_IsNumber(each) || !(each->valuedouble > 0 && each->valuedouble <= most))
-            return ah__fail(AH_EINPUT, "%s: key '%s.%.80s': found another value, expected a number above 0", json->path,
-                            key, each->string);
-    }
-    *out = object;
-    return AH_OK;
-}
-
 static int layers_read(struct ah_adapter_config *out, const struct ah_json *json)
 {
     const cJSON *layers = cJSON_GetObjectItemCaseSensitive(json->node, "layers_to_transform"), *each;
@@ -284,29 +265,63 @@ static int layers_read(struct ah_adapter_config *out, const struct ah_json *json
 }
 
 /* As PEFT matches: the whole name, or what follows one of its dots. */
-static int pattern_matches(bool *out, const char *pattern, const char *module, const char *path)
+static int pattern_compile(struct ah_regex **out, const char *pattern, const char *path)
 {
-    struct ah_regex *regex;
     char *whole;
-    size_t start, end;
     AH_TRY(ah__sprintf(&whole, "\\A(?:.*\\.)?(?:%s)\\z", pattern));
-    int status = ah__regex_new(&regex, whole, false);
+    int status = ah__regex_new(out, whole, false);
     ah__free(whole);
-    if (status == AH_OK) {
-        status = ah__regex_next(out, &start, &end, regex, module, strlen(module), 0);
-        ah__regex_free(regex);
-    }
     return status == AH_EINPUT ? ah__fail_prefix(status, "%s: pattern '%.80s'", path, pattern) : status;
 }
 
+static int patterns_compile(struct ah_adapter_patterns *patterns, const char *path)
+{
+    const cJSON *each;
+    size_t at = 0;
+    AH_TRY(ah__new(&patterns->compiled, (size_t)cJSON_GetArraySize(patterns->object) + 1, sizeof *patterns->compiled));
+    cJSON_ArrayForEach(each, patterns->object)
+    {
+        AH_TRY(pattern_compile(&patterns->compiled[at++], each->string, path));
+    }
+    return AH_OK;
+}
+
+static void patterns_free(struct ah_adapter_patterns *patterns)
+{
+    for (size_t i = 0; patterns->compiled && patterns->compiled[i]; i++)
+        ah__regex_free(patterns->compiled[i]);
+    ah__free(patterns->compiled);
+}
+
+/* An object of patterns with a number each. */
+static int pattern_read(struct ah_adapter_patterns *out, const struct ah_json *json, const char *key, double most,
+                        bool whole)
+{
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(json->node, key), *each;
+    if (is_nothing(object))
+        return AH_OK;
+    if (!cJSON_IsObject(object))
+        return ah__fail(AH_EINPUT, "%s: key '%s': found another value, expected an object", json->path, key);
+    cJSON_ArrayForEach(each, object)
+    {
+        bool number = cJSON_IsNumber(each) && each->valuedouble > 0 && each->valuedouble <= most;
+        if (!number || (whole && floor(each->valuedouble) < each->valuedouble))
+            return ah__fail(AH_EINPUT, "%s: key '%s.%.80s': found another value, expected a %snumber above 0",
+                            json->path, key, each->string, whole ? "whole " : "");
+    }
+    out->object = object;
+    return patterns_compile(out, json->path);
+}
+
 /* The number of the first pattern that matches. */
-static int pattern_value(double *value, const cJSON *patterns, const char *module, const char *path)
+static int pattern_value(double *value, const struct ah_adapter_patterns *patterns, const char *module)
 {
     const cJSON *each;
     bool matches = false;
-    cJSON_ArrayForEach(each, patterns)
+    size_t at = 0, start, end;
+    cJSON_ArrayForEach(each, patterns->object)
     {
-        AH_TRY(pattern_matches(&matches, each->string, module, path));
+        AH_TRY(ah__regex_next(&matches, &start, &end, patterns->compiled[at++], module, strlen(module), 0));
         if (matches) {
             *value = each->valuedouble;
             return AH_OK;
@@ -323,8 +338,8 @@ static double scale_of(const struct ah_adapter_config *config, double alpha, dou
 int ah__adapter_config_module(int *rank, double *factor, const struct ah_adapter_config *config, const char *module)
 {
     double own_rank = config->own_rank, alpha = config->own_alpha;
-    AH_TRY(pattern_value(&own_rank, config->ranks, module, config->json.path));
-    AH_TRY(pattern_value(&alpha, config->alphas, module, config->json.path));
+    AH_TRY(pattern_value(&own_rank, &config->ranks, module));
+    AH_TRY(pattern_value(&alpha, &config->alphas, module));
     *rank = (int)own_rank;
     /* 1 to the bit where the module is as all are, however ranks and alphas round. */
     *factor = scale_of(config, alpha, own_rank) / scale_of(config, config->own_alpha, config->own_rank);
@@ -360,10 +375,10 @@ static int read_rank(struct ah_adapter_config *out, const struct ah_json *json)
         AH_TRY(ah__json_double(&out->own_alpha, json, "lora_alpha", 1e-30, 1e30));
     if (ah__json_has(json, "use_rslora"))
         AH_TRY(ah__json_bool(&out->rslora, json, "use_rslora"));
-    AH_TRY(pattern_read(&out->ranks, json, "rank_pattern", RANK_MOST));
-    AH_TRY(pattern_read(&out->alphas, json, "alpha_pattern", 1e30));
+    AH_TRY(pattern_read(&out->ranks, json, "rank_pattern", RANK_MOST, true));
+    AH_TRY(pattern_read(&out->alphas, json, "alpha_pattern", 1e30, false));
     out->rank = out->own_rank = (int)rank;
-    cJSON_ArrayForEach(each, out->ranks)
+    cJSON_ArrayForEach(each, out->ranks.object)
     {
         out->rank = (int)each->valuedouble > out->rank ? (int)each->valuedouble : out->rank;
     }
@@ -408,6 +423,8 @@ int ah__adapter_config_load(struct ah_adapter_config *out, const char *folder)
 
 void ah__adapter_config_free(struct ah_adapter_config *config)
 {
+    patterns_free(&config->ranks);
+    patterns_free(&config->alphas);
     ah__json_free(&config->json);
     ah__free(config->path);
     ah__free(config->base);

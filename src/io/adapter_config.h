@@ -30,9 +30,12 @@ struct ah_adapter_config {
     char *path;
     int own_rank;
     double own_alpha;
-    const cJSON *ranks, *alphas; /* objects of patterns */
-    const cJSON *layers;         /* a number, or several */
-    const cJSON *whole;          /* a list of modules that are saved whole */
+    struct ah_adapter_patterns {
+        const cJSON *object;        /* of patterns and what they say; null: none */
+        struct ah_regex **compiled; /* in its order */
+    } ranks, alphas;
+    const cJSON *layers; /* a number, or several */
+    const cJSON *whole;  /* a list of modules that are saved whole */
 };
 
 /* Whether FOLDER/adapter_config.json is there. */

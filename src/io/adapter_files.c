@@ -203,28 +203,11 @@ static int own_open(const struct ah_tokenizer **out, const char *model, const ch
     return status;
 }
 
-/* Whether a training here read its text as bytes. */
-static int read_bytes(bool *bytes, const char *folder)
-{
-    struct ah_json json;
-    char *path;
-    if (*bytes || !has(folder, "state.json"))
-        return AH_OK;
-    AH_TRY(ah__sprintf(&path, "%s/state.json", folder));
-    int status = ah__json_load(&json, path);
-    if (status == AH_OK) {
-        *bytes = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json.node, "bytes"));
-        ah__json_free(&json);
-    }
-    ah__free(path);
-    return status;
-}
-
 int ah__adapter_tokenizer_open(const struct ah_tokenizer **out, const char *model, const char *adapter, int64_t rows,
                                bool bytes)
 {
-    if (adapter)
-        AH_TRY(read_bytes(&bytes, adapter));
+    if (adapter && !bytes)
+        AH_TRY(ah__trained_on_bytes(&bytes, adapter));
     return adapter && !bytes && ah__adapter_has_tokenizer(adapter) ? own_open(out, model, adapter, rows)
                                                                    : ah__text_tokenizer_open(out, model, rows, bytes);
 }

@@ -17,9 +17,9 @@ bool ah__adapter_has_tokenizer(const char *folder);
  * noted in state.json. Null into *base where it is not; freed with ah__free. AH_EINPUT, AH_ENOMEM. */
 int ah__adapter_base(char **base, const char *folder);
 /* The tokenizer for a model of `rows` rows with an adapter (null: none): the adapter's, else the model's; bytes, where
- * `bytes` or the adapter's training asked for them (io/model_tokenizer.h). What ends a text is also what the model's
- * generation_config.json says. AH_EINPUT also: the adapter's has ids that neither the
- * model nor its own tokenizer has. */
+ * `bytes` or the adapter's training asked for them, or the model's and the adapter has none (io/model_tokenizer.h).
+ * What ends a text is also what the model's generation_config.json says. AH_EINPUT also: the adapter's has ids that
+ * neither the model nor its own tokenizer has. */
 int ah__adapter_tokenizer_open(const struct ah_tokenizer **out, const char *model, const char *adapter, int64_t rows,
                                bool bytes);
 /* *note: one line where the adapter has a tokenizer that is not the model's, to be freed with ah__free, else null. */

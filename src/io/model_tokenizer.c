@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "io/folder.h"
 #include "io/gguf.h"
 #include "io/gguf_files.h"
 #include "io/model_path.h"
@@ -57,9 +58,42 @@ int ah__model_tokenizer_open(const struct ah_tokenizer **out, const char *model)
     return model && ah__gguf_is(model) ? gguf_open(out, model) : ah__tokenizer_open(out, model);
 }
 
+static int bytes_read(bool *out, const char *checkpoint)
+{
+    struct ah_json json;
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/state.json", checkpoint));
+    int status = ah__path_exists(path) ? AH_OK : AH_EINPUT;
+    if (status == AH_OK)
+        status = ah__json_load(&json, path);
+    if (status == AH_OK) {
+        *out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json.node, "bytes"));
+        ah__json_free(&json);
+    }
+    ah__free(path);
+    return status == AH_EINPUT ? AH_OK : status; /* whoever loads the checkpoint says what is wrong */
+}
+
+int ah__trained_on_bytes(bool *out, const char *model)
+{
+    char *folder, *checkpoint = NULL;
+    *out = false;
+    AH_TRY(ah__tokenizer_folder(&folder, model));
+    if (!folder)
+        return AH_OK;
+    int status = ah__folder_find(&checkpoint, folder);
+    if (status == AH_OK)
+        status = bytes_read(out, checkpoint);
+    ah__free(checkpoint);
+    ah__free(folder);
+    return status == AH_EINPUT ? AH_OK : status; /* no training's */
+}
+
 int ah__text_tokenizer_open(const struct ah_tokenizer **out, const char *model, int64_t vocab_size, bool bytes)
 {
     *out = &ah__tokenizer_bytes;
+    if (!bytes)
+        AH_TRY(ah__trained_on_bytes(&bytes, model));
     if (bytes || (!model && !vocab_size))
         return AH_OK;
     AH_TRY(ah__model_tokenizer_open(out, model));

@@ -59,6 +59,9 @@ int ah__adapter_tensors_open(struct ah_adapter_tensors *out, const char *folder)
     }
     if (status == AH_OK)
         status = names_set(&out->tensors);
+    if (status == AH_OK && !out->tensors.count)
+        status = ah__fail(AH_EINPUT, "%s: found no tensors, expected '" AH_ADAPTER_PREFIX "NAME.lora_A.weight'",
+                          out->tensors.path);
     if (status != AH_OK)
         ah__adapter_tensors_close(out);
     return status;
@@ -201,8 +204,6 @@ static int surplus_check(const struct fit *fit)
 static int fail_missing(const struct fit *fit, const char *name)
 {
     const struct ah_weight_tensors *tensors = &fit->adapter->tensors;
-    if (!tensors->count)
-        return ah__fail(AH_EINPUT, "%s: found no tensors, expected '%.120s'", tensors->path, name);
     return ah__fail(AH_EINPUT, "%s: found no tensor '%.120s'; it has %zu, from '%.80s' to '%.80s'", tensors->path, name,
                     tensors->count, tensors->tensors[0].name, tensors->tensors[tensors->count - 1].name);
 }

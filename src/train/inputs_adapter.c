@@ -17,7 +17,7 @@ static int check_adapter(const struct ah_training *training)
         return ah__fail(AH_EINPUT, "%s: key 'modules_to_save': found modules, expected none; %s", config->path, what);
     if (training->adapted.uneven)
         return ah__fail(AH_EINPUT, "%s: key '%s': found scales that differ, expected one for all; %s", config->path,
-                        config->alphas ? "alpha_pattern" : "rank_pattern", what);
+                        config->alphas.object ? "alpha_pattern" : "rank_pattern", what);
     for (size_t i = 0; i < tensors->count; i++)
         if (!ah__adapter_factor(&module, &which, tensors->tensors[i].name))
             return ah__fail(AH_EINPUT, "%s: found tensor '%.120s' beside adapters, expected those alone; %s",

@@ -157,6 +157,18 @@ static int open_with(struct ah_training *training, const char *path, const struc
     return status;
 }
 
+/* What a model was trained on before counts until it is trained on something else. */
+static int tell_bytes(struct ah_training *training, const char *model_path, bool asked)
+{
+    bool before = false;
+    if (!asked && training->tokenizer == &ah__tokenizer_bytes)
+        AH_TRY(ah__trained_on_bytes(&before, model_path));
+    training->bytes = asked || before;
+    if (before)
+        ah__training_note(training, "text is read as bytes, which %s was trained on", model_path);
+    return AH_OK;
+}
+
 int ah__training_open_data(struct ah_training *training)
 {
     const char *path = training->options->data_path ? training->options->data_path : training->resumed.data_path;
@@ -173,6 +185,7 @@ int ah__training_open_data(struct ah_training *training)
     bool bytes = training->resumed.bytes || ah__data_as_bytes(training->options->data_format);
     AH_TRY(ah__adapter_tokenizer_open(&training->tokenizer, model_path, adapter,
                                       ah_model_get(training->model)->vocab_size, bytes));
+    AH_TRY(tell_bytes(training, model_path, bytes));
     AH_TRY(ah__tokenizer_end_set(training->tokenizer, training->options->eos));
     AH_TRY(ah__data_format_parse(&format, training->options->data_format));
     const struct ah_tokens_options options = {

@@ -156,7 +156,7 @@ static int fill_state(struct ah_checkpoint *state, const struct ah_training *tra
     }
     if (status == AH_OK)
         status = fill_base(state, training);
-    state->bytes = training->resumed.bytes || ah__data_as_bytes(training->options->data_format);
+    state->bytes = training->bytes || training->resumed.bytes;
     state->data_tokens = info->tokens;
     state->data_signature = info->signature;
     state->settings = training->settings;

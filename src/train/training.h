@@ -25,6 +25,7 @@ struct ah_training {
     char *weights;                     /* the file that a new training starts from; null: random numbers */
     struct ah_model_files files;       /* of the model, that checkpoints hold too */
     const struct ah_tokenizer *tokenizer;
+    bool bytes;              /* text is read as bytes, since that was asked for, now or before */
     struct ah_mixture *data; /* null: batches are the caller's */
     struct ah_settings settings;
     struct ah_comm *comm; /* the ranks that train together */

@@ -288,9 +288,13 @@ static void configurations_of_adapters_are_read_or_refused(void **state)
         {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"arrow_config\": {\"top_k\": 3}}",
          "key 'arrow_config': found {\"top_k\":3}, expected nothing: it is not supported"},
         {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"rank_pattern\": {\"v_proj\": 0}}",
-         "key 'rank_pattern.v_proj': found another value, expected a number above 0"},
+         "key 'rank_pattern.v_proj': found another value, expected a whole number above 0"},
+        {"{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 8, \"rank_pattern\": {\"v_proj\": 0.5}}",
+         "key 'rank_pattern.v_proj': found another value, expected a whole number above 0"},
         {"{\"peft_type\": \"LORA\", \"layers_to_transform\": \"1\"}",
          "key 'layers_to_transform': found another value, expected numbers of layers"},
+        {"{\"peft_type\": \"LORA\", \"target_modules\": [\"q_proj\"], \"alpha_pattern\": {\"(q\": 2}}",
+         "adapter_config.json: pattern '(q': "},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
         char path[300], options[500];

@@ -325,6 +325,22 @@ static void bytes_are_asked_for(void **state)
     struct ah_eval_options eval = {.model_dir = out, .data_path = place.data};
     assert_ok(ah_eval(&evaluated, &eval));
     assert_true(evaluated.bits_per_byte > 0);
+    /* a new training of that model and adapters of it, by its folder, a checkpoint or a config.json */
+    char more[PATH_SIZE], adapter[PATH_SIZE];
+    options = options_wide(&place, path, more, "more bytes", profile);
+    assert_ok(ah_train(&result, &options));
+    assert_non_null(strstr(notes, "text is read as bytes, which "));
+    options = options_wide(&place, at(path, more, "config.json"), adapter, "bytes adapted", NULL);
+    options.init = "weights";
+    options.tuning.lora_rank = 2;
+    assert_ok(ah_train(&result, &options));
+    eval = (struct ah_eval_options){.model_dir = adapter, .data_path = place.data, .seq = 8};
+    assert_ok(ah_eval(&evaluated, &eval));
+    double alone = evaluated.loss;
+    eval.model_dir = more;
+    eval.adapter_dir = adapter;
+    assert_ok(ah_eval(&evaluated, &eval));
+    assert_memory_equal(&evaluated.loss, &alone, sizeof alone);
     /* what has ids already needs none */
 #define IDS "[300, 301, 302, 303, 301, 302, 300, 303, 301]"
     write_text(at(tokens, model, "ids.jsonl"), "{\"input_ids\": " IDS ", \"labels\": " IDS "}\n"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "golden/crc.h"
 #include "test.h"
@@ -102,6 +103,54 @@ static void arrays_are_read_one_by_one(void **state)
     ah__gguf_close(file);
 }
 
+static void put(struct ah_buf *to, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++, value >>= 8)
+        ah__buf_add(to, &(char){(char)value}, 1);
+}
+
+static void put_text(struct ah_buf *to, const char *text)
+{
+    put(to, strlen(text), 8);
+    ah__buf_add(to, text, strlen(text));
+}
+
+/* A tensor of four floats whose data lie at an offset; the file aligns data to 64 bytes, where 32 is usual. */
+static const char *aligned_write(uint64_t offset)
+{
+    static char path[512];
+    static const float values[] = {1, 2, 3, 4};
+    struct ah_buf file = {0};
+    ah__buf_add(&file, "GGUF", 4);
+    put(&file, 3, 4), put(&file, 1, 8), put(&file, 1, 8);
+    put_text(&file, "general.alignment");
+    put(&file, 4, 4), put(&file, 64, 4);
+    put_text(&file, "a");
+    put(&file, 1, 4), put(&file, 4, 8), put(&file, 0, 4), put(&file, offset, 8);
+    assert_in_range(file.length % 64, 1, 32); /* so that 32 would be another place */
+    while (file.length % 64)
+        put(&file, 0, 1);
+    put(&file, 0, (int)offset);
+    ah__buf_add(&file, (const char *)values, sizeof values);
+    snprintf(path, sizeof path, "%s/aligned.gguf", ah_test_folder());
+    assert_ok(file.status);
+    assert_ok(ah__file_write(path, file.text, file.length));
+    ah__buf_free(&file);
+    return path;
+}
+
+static void data_lie_where_the_file_aligns_them(void **state)
+{
+    (void)state;
+    struct ah_gguf *file;
+    for (uint64_t offset = 0; offset <= 64; offset += 64) {
+        assert_ok(ah__gguf_open(&file, aligned_write(offset)));
+        assert_memory_equal(ah__gguf_at(file, 0)->data, ((const float[]){1, 2, 3, 4}), 16);
+        ah__gguf_close(file);
+    }
+    assert_fails(ah__gguf_open(&file, aligned_write(32)), AH_ECORRUPT, "no multiple of the alignment");
+}
+
 /* Corpus files of the fuzzer, by what is wrong with them. */
 static void damage_is_named(void **state)
 {
@@ -130,4 +179,4 @@ static void damage_is_named(void **state)
 
 AH_TEST_SUITE("io/gguf", cmocka_unit_test(every_type_has_the_values_of_gguf),
               cmocka_unit_test(metadata_is_read_by_type), cmocka_unit_test(arrays_are_read_one_by_one),
-              cmocka_unit_test(damage_is_named))
+              cmocka_unit_test(data_lie_where_the_file_aligns_them), cmocka_unit_test(damage_is_named))

@@ -158,17 +158,26 @@ static void world_join(struct world *world, struct ah_plan *plan)
                 fixture_draw(f, 0, 1) * fixture_draw(f, 1, 60000);
 }
 
-/* Of no policy. */
+/* The host has more to do than anybody else, so that the bound is that of its cycle. */
+static void world_host_bound(struct world *world)
+{
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
+        world->profile.costs.ns[AH_ITEM_UPDATE_HOST][class] = world->predictor.costs.ns[AH_ITEM_UPDATE_HOST][class] =
+            fixture_draw(&world->fixture, 500000, 1000000);
+}
+
+/* Of no policy; and where the host is slow some come close to it. */
 static void no_schedule_beats_the_bound(void **state)
 {
     (void)state;
     enum { ROUNDS = AH_TEST_SAMPLED ? 20 : 300 };
-    int policies = 0;
+    int policies = 0, close = 0;
     while (ah_policy_names()[policies])
         policies++;
     for (int round = 0; round < ROUNDS * policies; round++) {
         struct world world;
         int64_t step;
+        bool slow = round / policies % 5 == 4;
         int others_from[16];
         const char *policy = ah_policy_names()[round % policies];
         world_init(&world, 5000 + (uint64_t)round, 1 + round % 12, policy);
@@ -178,6 +187,8 @@ static void no_schedule_beats_the_bound(void **state)
         if (round / policies % 4)
             world_shake(&world, &plan);
         world_join(&world, &plan);
+        if (slow)
+            world_host_bound(&world);
         struct ah_sched_config config;
         ah__sched_config_of(&config, &plan.switches, &world.fixture.partition, world.predictor.policy);
         int least = ah__sched_min_buffers(&config);
@@ -187,8 +198,10 @@ static void no_schedule_beats_the_bound(void **state)
         if (step < ah__plan_policy_bound(&plan, &world.predictor) || plan.bound_ns > step)
             fail_msg("%s, round %d: step %lld beats its bound %lld / %lld", policy, round, (long long)step,
                      (long long)plan.bound_ns, (long long)ah__plan_policy_bound(&plan, &world.predictor));
+        close += slow && plan.bound_cycle_ns > plan.bound_lane_ns && step - plan.bound_ns < step / 200;
         ah__predictor_fini(&world.predictor);
     }
+    assert_true(AH_TEST_SAMPLED || close > 10);
 }
 
 static void the_smallest_budget_named_works(void **state)

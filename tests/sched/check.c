@@ -318,6 +318,8 @@ static void check_round(const struct checker *c, int64_t k)
     int64_t two_ago = k - c->of_iteration - 1; /* the last round of the iteration before the last */
     if (begins(c, k) && two_ago >= 0)
         after(c, k, 0, AH_ITEM_INPUT, get(c, two_ago, 0, AH_ITEM_BACKWARD), "the last reader of its buffer");
+    if (begins(c, k) && two_ago >= 0)
+        after(c, k, 0, AH_ITEM_FORWARD, get(c, two_ago, 0, AH_ITEM_RESULT), "what reads the results in its place");
     if (c->config->policy->barrier && k > 0)
         for (int g = 0; g <= head; g++)
             if (on_host(c->config, g))

@@ -155,6 +155,38 @@ static void a_fetch_takes_the_buffer_that_is_left_first(void **state)
     }
 }
 
+/* While the topmost block's is under way all others have come: of them the earliest block goes first, which the next
+ * iteration needs first; or what came first. */
+static void the_earliest_of_those_that_wait_goes_first(void **state)
+{
+    (void)state;
+    enum { LAYERS = 4, LONG_NS = 1000, SHORT_NS = 10 };
+    static const enum ah_item_kind slow[] = {AH_ITEM_UPDATE_HOST, AH_ITEM_OFFLOAD};
+    static const int orders[2][LAYERS] = {{4, 1, 2, 3}, {4, 3, 2, 1}};
+    for (int turn = 0; turn < 4; turn++) {
+        struct ah_sched_config config = {.switches = {.layers = LAYERS,
+                                                      .world_size = 1,
+                                                      .chunks = 1,
+                                                      .offload_optimizer = LAYERS,
+                                                      .buffers = 2 * LAYERS},
+                                         .policy = turn / 2 ? &ah__policy_autohete_fifo : &ah__policy_autohete};
+        struct ah_costs costs = {.layers = LAYERS};
+        struct ah_timeline *timeline;
+        for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
+            for (int class = 0; class < AH_CLASS_COUNT; class ++)
+                costs.ns[kind][class] = kind == (int)slow[turn % 2] ? LONG_NS : SHORT_NS;
+        for (int a = 0; a < AH_LANE_COUNT; a++)
+            for (int b = 0; b < AH_LANE_COUNT; b++)
+                costs.lanes.slowdown[a][b] = 1;
+        assert_ok(ah__timeline_new(&timeline, LAYERS, 0, 1, 1));
+        simulate(&config, &costs, timeline, 1, false);
+        for (int i = 1; i < LAYERS; i++)
+            assert_true(block_span(timeline, slow[turn % 2], orders[turn / 2][i])->start_ns >=
+                        block_span(timeline, slow[turn % 2], orders[turn / 2][i - 1])->end_ns);
+        ah_timeline_free(timeline);
+    }
+}
+
 /* What a block does once for all micro-batches is done again in every round. */
 static void a_round_takes_its_share_and_what_is_done_once(void **state)
 {
@@ -174,4 +206,5 @@ static void a_round_takes_its_share_and_what_is_done_once(void **state)
 
 AH_TEST_SUITE("sched/order", cmocka_unit_test(a_round_takes_its_share_and_what_is_done_once),
               cmocka_unit_test(chunks_come_as_soon_as_they_may),
-              cmocka_unit_test(a_fetch_takes_the_buffer_that_is_left_first))
+              cmocka_unit_test(a_fetch_takes_the_buffer_that_is_left_first),
+              cmocka_unit_test(the_earliest_of_those_that_wait_goes_first))

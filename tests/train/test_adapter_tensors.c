@@ -1,10 +1,12 @@
 /* Adapters as PEFT configures them, held against a tiny llama: widths, scales, layers, modules that are saved whole. */
 #include "train/adapter_tensors.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "model/model.h"
 #include "op/op.h"
 #include "test.h"
@@ -134,18 +136,25 @@ static void a_wider_module_keeps_the_scale(void **state)
     static const struct entry entries[] = {FACTORS(0, "q_proj", 3), FACTORS(1, "q_proj", 3), FACTORS(0, "v_proj", 2),
                                            FACTORS(1, "v_proj", 2)};
     static const float padded[] = {1, 2, 0, 3, 4, 0, 5, 6, 0, 7, 8, 0};
-    struct ah_adapter_tensors adapter;
-    struct ah_model *model = model_new(false);
-    write("{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"target_modules\": [\"q_proj\", \"v_proj\"], "
-          "\"rank_pattern\": {\"q_proj\": 3}, \"alpha_pattern\": {\"q_proj\": 6}}",
-          entries, AH_LENGTH(entries));
-    assert_ok(open_fitted(&adapter, &model));
-    assert_false(adapter.uneven);
-    assert_int_equal(adapter.config.rank, 3);
-    assert_true(adapter.config.alpha >= 6 && adapter.config.alpha <= 6);
-    expect(&adapter, "model.layers.0.self_attn.v_proj.lora_B.weight", WIDTH, 3, padded);
-    ah__adapter_tensors_close(&adapter);
-    ah_model_free(model);
+    static const double alphas[] = {6, 4.898979485566356}; /* 4 * 3 / 2, 4 * sqrt(3 / 2) */
+    for (int stabilized = 0; stabilized < 2; stabilized++) {
+        struct ah_adapter_tensors adapter;
+        struct ah_model *model = model_new(false);
+        char config[256];
+        ah__snprintf(
+            config, sizeof config,
+            "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"target_modules\": [\"q_proj\", \"v_proj\"], "
+            "\"use_rslora\": %s, \"rank_pattern\": {\"q_proj\": 3}, \"alpha_pattern\": {\"q_proj\": %.17g}}",
+            stabilized ? "true" : "false", alphas[stabilized]);
+        write(config, entries, AH_LENGTH(entries));
+        assert_ok(open_fitted(&adapter, &model));
+        assert_false(adapter.uneven);
+        assert_int_equal(adapter.config.rank, 3);
+        assert_true(fabs(adapter.config.alpha - alphas[stabilized]) < 1e-12);
+        expect(&adapter, "model.layers.0.self_attn.v_proj.lora_B.weight", WIDTH, 3, padded);
+        ah__adapter_tensors_close(&adapter);
+        ah_model_free(model);
+    }
 }
 
 static void layers_without_adapters_stay(void **state)
@@ -249,9 +258,9 @@ static void tables_change_the_model(void **state)
         char config[300], compact[400];
         struct ah_adapter_tensors adapter;
         struct ah_model *model = model_new(cases[i].tied);
-        snprintf(config, sizeof config,
-                 "{\"peft_type\": \"LORA\", \"r\": 2, \"target_modules\": [\"q_proj\"], \"modules_to_save\": %s}",
-                 cases[i].whole);
+        ah__snprintf(config, sizeof config,
+                     "{\"peft_type\": \"LORA\", \"r\": 2, \"target_modules\": [\"q_proj\"], \"modules_to_save\": %s}",
+                     cases[i].whole);
         write(config, entries, AH_LENGTH(entries));
         assert_ok(open_fitted(&adapter, &model));
         assert_int_equal(ah_model_get(model)->vocab_size, cases[i].vocab);

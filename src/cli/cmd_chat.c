@@ -39,10 +39,16 @@ static const struct ah_arg options[] = {
      "with --render: date that templates take as today (default: today)", 0, 0, false},
 };
 
+struct answer {
+    struct ah_terminal terminal;
+    int64_t count; /* tokens of the last answer so far */
+};
+
 static int on_token(int token, const char *text, size_t length, void *context)
 {
-    (void)token;
-    return !ah__terminal_write(context, text, length) || fflush(stdout) != 0;
+    struct answer *answer = context;
+    answer->count += token >= 0;
+    return !ah__terminal_write(&answer->terminal, text, length) || fflush(stdout) != 0;
 }
 
 /* A line of standard input without its break; false: there is none left. */
@@ -59,7 +65,7 @@ static bool line_read(char **line, size_t *room, bool asks)
 }
 
 /* Until standard input ends. */
-static int talk_on(struct ah_talk *talk, struct ah_terminal *terminal)
+static int talk_on(struct ah_talk *talk, struct answer *answer, int64_t most)
 {
     const bool asks = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     char *line = NULL;
@@ -68,9 +74,12 @@ static int talk_on(struct ah_talk *talk, struct ah_terminal *terminal)
     while (status == AH_OK && line_read(&line, &room, asks)) {
         if (!line[strspn(line, " \t\r")])
             continue;
+        answer->count = 0;
         status = ah_talk_say(talk, line);
-        if (status == AH_OK && (!ah__terminal_end(terminal) || putchar('\n') == EOF || fflush(stdout) != 0))
+        if (status == AH_OK && (!ah__terminal_end(&answer->terminal) || putchar('\n') == EOF || fflush(stdout) != 0))
             break;
+        if (status == AH_OK)
+            ah__out_cut_note(answer->count, most);
     }
     if (asks && status == AH_OK)
         putchar('\n');
@@ -83,7 +92,7 @@ static int run(const void *given)
     const struct chat_args *args = given;
     struct ah_talk_options talk = args->talk;
     struct ah_render_args render = args->render;
-    struct ah_terminal terminal;
+    struct answer answer = {.count = 0};
     struct ah_talk *opened = NULL;
     render.model = talk.generate.model_dir;
     render.adapter = talk.generate.adapter_dir;
@@ -94,14 +103,14 @@ static int run(const void *given)
         return ah__out_fail(ah__out_fault("--generation-prompt, --train-on, --date: found without --render"));
     if (!talk.generate.model_dir)
         return ah__out_fail(ah__out_fault("--model: found none, expected a folder with a model"));
-    ah__terminal_init(&terminal, stdout);
+    ah__terminal_init(&answer.terminal, stdout);
     talk.generate.on_token = on_token;
-    talk.generate.context = &terminal;
+    talk.generate.context = &answer;
     int status = ah__out_tokenizer_note(talk.generate.model_dir, talk.generate.adapter_dir);
     if (status == AH_OK)
         status = ah_talk_open(&opened, &talk);
     if (status == AH_OK)
-        status = talk_on(opened, &terminal);
+        status = talk_on(opened, &answer, talk.generate.tokens);
     ah_talk_close(opened);
     return status == AH_OK ? 0 : ah__out_fail(status);
 }

@@ -31,6 +31,7 @@ static const struct ah_arg options[] = {
 struct writer {
     const char *prompt;
     bool raw, json, chat;
+    bool begun;
     int64_t count; /* tokens so far */
     struct ah_terminal terminal;
 };
@@ -54,8 +55,10 @@ static void begin(struct writer *writer)
 static int on_token(int token, const char *text, size_t length, void *context)
 {
     struct writer *writer = context;
-    if (writer->count++ == 0)
+    if (!writer->begun)
         begin(writer);
+    writer->begun = true;
+    writer->count += token >= 0;
     if (writer->json)
         return token >= 0 && printf("%s%d", writer->count > 1 ? ", " : "", token) < 0;
     if (writer->raw)
@@ -86,6 +89,8 @@ static int run(const void *given)
     ah__terminal_end(&writer.terminal);
     if (!args->raw)
         printf(args->json ? "]}\n" : "\n");
+    if (generate.chat)
+        ah__out_cut_note(writer.count, generate.tokens);
     return 0;
 }
 

@@ -155,6 +155,13 @@ int ah__out_tokenizer_note(const char *model, const char *adapter)
     return status;
 }
 
+void ah__out_cut_note(int64_t count, int64_t most)
+{
+    if (count == most)
+        fprintf(stderr, "autohete: note: the answer was cut after %lld token%s (--tokens)\n", (long long)count,
+                count == 1 ? "" : "s");
+}
+
 int ah__out_fail(int status)
 {
     if (!own_fault[0]) /* several ranks: the message is that of the one that failed first */

@@ -24,6 +24,8 @@ void ah__out_note(char *note);
 /* What is to be said of the tokenizer of the model at this path, with an adapter or null. A status of
  * ah_tokenizer_note. */
 int ah__out_tokenizer_note(const char *model, const char *adapter);
+/* Notes that an answer of `count` tokens stopped at `most`, and not where the model ended it. */
+void ah__out_cut_note(int64_t count, int64_t most);
 /* The command that runs: what the library calls micro_batch is its option --micro-batch. */
 void ah__out_command(const struct ah_command *command);
 /* Prints ah_error() and gives the exit status that goes with a status of the library. */

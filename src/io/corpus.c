@@ -20,6 +20,7 @@ struct loader {
     char unsaid[256]; /* where the first conversation is in which no assistant says what is learned; "": none */
     int64_t vocab_size, most;
     int64_t free_bytes; /* when it began; INT64_MAX: not known */
+    const volatile int *stop;
 };
 
 int32_t ah__document_end(const struct ah_tokenizer *tokenizer)
@@ -394,6 +395,8 @@ static int load_all(struct loader *loader)
     struct ah_document document;
     bool more;
     for (;;) {
+        if (loader->stop && *loader->stop)
+            return ah__fail(AH_ESTOP, "stopped while documents were read");
         AH_TRY(ah__documents_next(&more, &document, loader->documents));
         if (!more)
             return AH_OK;
@@ -418,25 +421,25 @@ static uint64_t learned_signature(const struct ah_corpus *corpus)
     return ah__hash(corpus->learned, (size_t)corpus->count * sizeof *corpus->learned, hash);
 }
 
-int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count, enum ah_data_format format,
-                    const struct ah_tokenizer *tokenizer, const struct ah_corpus_chat *chat, int64_t vocab_size,
-                    int64_t most)
+int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count,
+                    const struct ah_corpus_options *options)
 {
     struct ah_corpus corpus = {0};
     struct loader loader = {.corpus = &corpus,
-                            .tokenizer = tokenizer,
-                            .how = chat,
-                            .vocab_size = vocab_size,
-                            .most = most,
+                            .tokenizer = options->tokenizer,
+                            .how = options->chat,
+                            .vocab_size = options->vocab_size,
+                            .most = options->most,
+                            .stop = options->stop,
                             .free_bytes = ah__pages_available()};
-    AH_TRY(ah__documents_open(&loader.documents, paths, count, format));
+    AH_TRY(ah__documents_open(&loader.documents, paths, count, options->format));
     int status = load_all(&loader);
     if (status == AH_OK && *loader.unsaid && !corpus.example_count)
         status = ah__fail(AH_EINPUT, "%s: found no message of an assistant%s, expected one to learn from",
-                          loader.unsaid, chat->train_on == AH_TRAIN_ON_LAST ? " at the end" : "");
-    corpus.signature = ah__hash_int(tokenizer->signature, ah__documents_signature(loader.documents));
-    if (tokenizer->end_given)
-        corpus.signature = ah__hash_int((uint64_t)tokenizer->eos, corpus.signature);
+                          loader.unsaid, options->chat->train_on == AH_TRAIN_ON_LAST ? " at the end" : "");
+    corpus.signature = ah__hash_int(options->tokenizer->signature, ah__documents_signature(loader.documents));
+    if (options->tokenizer->end_given)
+        corpus.signature = ah__hash_int((uint64_t)options->tokenizer->eos, corpus.signature);
     corpus.bytes = ah__documents_bytes(loader.documents);
     if (status == AH_OK && corpus.templated)
         corpus.signature = learned_signature(&corpus);

@@ -51,12 +51,19 @@ struct ah_corpus_chat {
     const char *adapter; /* likewise */
 };
 
-/* Reads all documents; conversations are refused where `chat` is null. Examples are cut to `most` + 1 ids. Every id
- * is below vocab_size. AH_EINPUT names file, line and token, or says how much memory is there when it takes more
- * than half of what is free; as ah__documents_next. */
-int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count, enum ah_data_format format,
-                    const struct ah_tokenizer *tokenizer, const struct ah_corpus_chat *chat, int64_t vocab_size,
-                    int64_t most);
+struct ah_corpus_options {
+    enum ah_data_format format;
+    const struct ah_tokenizer *tokenizer;
+    const struct ah_corpus_chat *chat; /* null: conversations are refused */
+    int64_t vocab_size;                /* every id is below */
+    int64_t most;                      /* examples are cut to most + 1 ids */
+    const volatile int *stop;          /* nonzero: AH_ESTOP; may be null */
+};
+
+/* Reads all documents of `count` paths. AH_EINPUT names file, line and token, or says how much memory is there when it
+ * takes more than half of what is free; AH_ESTOP; as ah__documents_next. */
+int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count,
+                    const struct ah_corpus_options *options);
 /* Zero-initialised is fine. */
 void ah__corpus_free(struct ah_corpus *corpus);
 

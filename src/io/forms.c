@@ -251,11 +251,12 @@ static int id_add(struct ah_document *out, const struct ah_form_record *record, 
         return ids_fail(record, "labels", index, label, "the id of input_ids there, or -100");
     for (size_t i = 0; i < AH_LENGTH(masks); i++) {
         const cJSON *mask = beside->masks[i];
-        if (mask && !(is_integer(mask, 0) && mask->valueint <= 1))
-            return ids_fail(record, masks[i], index, mask, "0 or 1");
-        if (mask && mask->valueint == 0 && i == 0)
+        if (mask && !cJSON_IsBool(mask) && !(is_integer(mask, 0) && mask->valueint <= 1))
+            return ids_fail(record, masks[i], index, mask, "0, 1, false or true");
+        bool keeps = !mask || cJSON_IsTrue(mask) || (cJSON_IsNumber(mask) && mask->valueint);
+        if (!keeps && i == 0)
             return AH_OK; /* padding */
-        learned = learned && (!mask || mask->valueint);
+        learned = learned && keeps;
     }
     AH_TRY(ah__grow(&store->ids, &store->id_room, out->id_count + 1, sizeof *store->ids));
     AH_TRY(ah__grow(&store->learned, &store->learned_room, out->id_count + 1, sizeof *store->learned));

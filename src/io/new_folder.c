@@ -115,7 +115,7 @@ static int make(struct ah_new_folder *folder, bool (*is_ours)(const char *name))
 static int begin(struct ah_new_folder *folder, const char *path, bool (*is_ours)(const char *name))
 {
     size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/')
+    while (length > 1 && (path[length - 1] == '/' || (length > 2 && memcmp(path + length - 2, "/.", 2) == 0)))
         length--;
     AH_TRY(ah__sprintf(&folder->path, "%.*s", (int)length, path));
     AH_TRY(ah__sprintf(&folder->temporary, "%s.tmp", folder->path));

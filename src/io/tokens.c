@@ -142,7 +142,9 @@ static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, 
 {
     struct ah_corpus *corpus = &tokens->corpus;
     struct ah_tokens_info *info = &tokens->info;
-    AH_TRY(ah__corpus_load(corpus, &path, 1, format, tokenizer, options->chat, tokens->vocab_size, options->seq));
+    const struct ah_corpus_options how = {format,       tokenizer,    options->chat, tokens->vocab_size,
+                                          options->seq, options->stop};
+    AH_TRY(ah__corpus_load(corpus, &path, 1, &how));
     tokens->encoded = corpus->ids;
     info->text = true;
     const bool examples = corpus->examples || corpus->left_out || corpus->unlearned || corpus->bad;

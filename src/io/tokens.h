@@ -75,6 +75,7 @@ struct ah_tokens_options {
     double val_fraction;
     const struct ah_tokens_known *known;
     const struct ah_corpus_chat *chat; /* null: conversations are refused */
+    const volatile int *stop;          /* nonzero, seen between documents: AH_ESTOP; may be null */
 };
 int ah__tokens_open_with(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer,
                          int64_t vocab_size, const struct ah_tokens_options *options);

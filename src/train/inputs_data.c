@@ -169,6 +169,24 @@ static int tell_bytes(struct ah_training *training, const char *model_path, bool
     return AH_OK;
 }
 
+/* Of a training that goes on. Where the data were asked to be read otherwise, that is what differs, not the file. */
+static int check_resumed(const struct ah_training *training, const char *path)
+{
+    const struct ah_train_options *now = training->options;
+    const struct ah_run_config *then = &training->run_config;
+    const struct {
+        const char *name, *found, *expected;
+    } asked[] = {{"data_format", now->data_format, then->data_format ? then->data_format : "auto"},
+                 {"train_on", now->train_on, then->train_on ? then->train_on : "assistant"},
+                 {"eos", now->eos, then->eos ? then->eos : "none"}};
+    int status = ah__checkpoint_check_data(&training->resumed, training->data, path);
+    for (size_t i = 0; training->has_run_config && status == AH_ESTALE && i < AH_LENGTH(asked); i++)
+        if (asked[i].found && strcmp(asked[i].found, asked[i].expected) != 0)
+            return ah__fail(AH_ESTALE, "%s: found %s, expected %s as when the training began", asked[i].name,
+                            asked[i].found, asked[i].expected);
+    return status;
+}
+
 int ah__training_open_data(struct ah_training *training)
 {
     const char *path = training->options->data_path ? training->options->data_path : training->resumed.data_path;
@@ -194,8 +212,9 @@ int ah__training_open_data(struct ah_training *training)
         .seq = training->settings.seq,
         .val_fraction = val_fraction,
         .chat = &chat,
+        .stop = training->options->stop,
     };
     AH_TRY(open_with(training, path, &options));
     AH_TRY(tell_data(training));
-    return training->resumed.folder ? ah__checkpoint_check_data(&training->resumed, training->data, path) : AH_OK;
+    return training->resumed.folder ? check_resumed(training, path) : AH_OK;
 }

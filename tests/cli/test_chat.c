@@ -66,6 +66,7 @@ static void trains_and_talks(void **state)
     assert_says(ran.out, "\"tokens\": 140"); /* all but the first */
     run("generate --model %s/chat --chat --prompt x --temperature 0 --tokens 2 --threads 1", at);
     assert_string_equal(ran.out, "y;\n");
+    assert_says(ran.err, "note: the answer was cut after 2 tokens (--tokens)");
     run("generate --model %s/chat --prompt x --chat-template t.jinja", at);
     assert_ran(2);
     assert_says(ran.err, "--chat-template: found it without --chat");
@@ -73,6 +74,7 @@ static void trains_and_talks(void **state)
     run("chat --model %s/chat --context 12 --temperature 0 --tokens 1 --threads 1 < %s/lines", at, at);
     assert_ran(2);
     assert_string_equal(ran.out, "y\n");
+    assert_says(ran.err, "note: the answer was cut after 1 token (--tokens)");
     assert_says(ran.err, "the conversation: found 14 tokens, expected 1 to 11");
 }
 

@@ -40,7 +40,9 @@ static int load(struct ah_corpus *corpus, const struct made *made, enum ah_train
 {
     const struct ah_corpus_chat chat = {made->folder, NULL, train_on, NULL};
     const char *path = made->data;
-    return ah__corpus_load(corpus, &path, 1, AH_DATA_AUTO, &ah__tokenizer_bytes, &chat, VOCAB, most);
+    const struct ah_corpus_options options = {
+        .format = AH_DATA_AUTO, .tokenizer = &ah__tokenizer_bytes, .chat = &chat, .vocab_size = VOCAB, .most = most};
+    return ah__corpus_load(corpus, &path, 1, &options);
 }
 
 /* Every example's text, what is learned in brackets, with " / " between them. */

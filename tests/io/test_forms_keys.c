@@ -37,7 +37,9 @@ static int load(struct ah_corpus *corpus, const char *records, const char *sourc
     put("data.jsonl", records);
     const struct ah_corpus_chat chat = {folder, NULL, train_on, NULL};
     const char *path = data;
-    return ah__corpus_load(corpus, &path, 1, AH_DATA_AUTO, &ah__tokenizer_bytes, &chat, VOCAB, LONG);
+    const struct ah_corpus_options options = {
+        .format = AH_DATA_AUTO, .tokenizer = &ah__tokenizer_bytes, .chat = &chat, .vocab_size = VOCAB, .most = LONG};
+    return ah__corpus_load(corpus, &path, 1, &options);
 }
 
 /* The examples' text, what is learned in brackets. */
@@ -199,6 +201,31 @@ static void masks_of_ids(void **state)
     show(shown, &corpus);
     assert_string_equal(shown, "a[b]c");
     ah__corpus_free(&corpus);
+    assert_ok(load(&corpus,
+                   "{\"input_ids\": [97, 98, 99, 100], \"completion_mask\": [false, true, 1, true], "
+                   "\"attention_mask\": [true, true, true, false]}\n",
+                   NULL, AH_TRAIN_ON_ASSISTANT));
+    show(shown, &corpus);
+    assert_string_equal(shown, "a[bc]");
+    ah__corpus_free(&corpus);
+}
+
+/* Between documents. */
+static void reading_is_stopped(void **state)
+{
+    (void)state;
+    struct ah_corpus corpus = {0};
+    volatile int stop = 1;
+    char path[256];
+    snprintf(path, sizeof path, "%s/stopped.jsonl", ah_test_folder());
+    assert_ok(ah__file_write(path, "{\"text\": \"a\"}\n", 14));
+    const char *paths[] = {path};
+    const struct ah_corpus_options options = {
+        .tokenizer = &ah__tokenizer_bytes, .vocab_size = 256, .most = 8, .stop = &stop};
+    assert_fails(ah__corpus_load(&corpus, paths, 1, &options), AH_ESTOP, "stopped while documents were read");
+    stop = 0;
+    assert_ok(ah__corpus_load(&corpus, paths, 1, &options));
+    ah__corpus_free(&corpus);
 }
 
 static void refused_by_key(void **state)
@@ -258,4 +285,5 @@ static void documented(void **state)
 }
 
 AH_TEST_SUITE("io/forms_keys", cmocka_unit_test(learned_as_rendered), cmocka_unit_test(bad_answers_are_counted),
-              cmocka_unit_test(masks_of_ids), cmocka_unit_test(refused_by_key), cmocka_unit_test(documented))
+              cmocka_unit_test(masks_of_ids), cmocka_unit_test(reading_is_stopped), cmocka_unit_test(refused_by_key),
+              cmocka_unit_test(documented))

@@ -42,6 +42,8 @@ static void it_is_there_when_it_is_whole(void **state)
     out[strlen(out) - 2] = 0;
     assert_false(ah__path_exists(in(out, ".tmp")));
     assert_fails(begin(&folder), AH_EINPUT, "out: found something there, expected a new folder's name");
+    strcat(out, "/./");
+    assert_fails(begin(&folder), AH_EINPUT, "out: found something there, expected a new folder's name");
     snprintf(out, sizeof out, "%s/other", ah_test_folder());
     assert_ok(begin(&folder));
     ah__new_folder_free(folder);

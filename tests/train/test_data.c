@@ -68,6 +68,9 @@ static void examples_train_and_resume(void **state)
     resume.resume_dir = part;
     assert_ok(ah_train(&result, &resume));
     expect_same_file(whole, part, "checkpoint/model.safetensors");
+    resume.data_format = "bytes";
+    assert_fails(ah_train(&result, &resume), AH_ESTALE, "data_format: found bytes, expected auto as when");
+    resume.data_format = NULL;
     write_pairs(data, 40, 'y');
     assert_fails(ah_train(&result, &resume), AH_ESTALE, "as in the checkpoint's data");
 }
@@ -167,7 +170,7 @@ static void conversations_train_and_resume(void **state)
     assert_string_equal(saved, template);
     ah__free(saved);
     resume.train_on = "all";
-    assert_fails(ah_train(&result, &resume), AH_ESTALE, "as in the checkpoint's data");
+    assert_fails(ah_train(&result, &resume), AH_ESTALE, "train_on: found all, expected last as when the training");
 }
 
 /* Templates beside the default: the one for tools is used, all are saved, and the training goes on with them. */
@@ -259,7 +262,7 @@ static void an_end_is_kept(void **state)
     resume.resume_dir = part;
     resume.profile_path = NULL;
     resume.eos = "<|im_start|>";
-    assert_fails(ah_train(&result, &resume), AH_ESTALE, "as in the checkpoint's data");
+    assert_fails(ah_train(&result, &resume), AH_ESTALE, "eos: found <|im_start|>, expected <|im_end|> as when");
     resume.eos = NULL;
     assert_ok(ah_train(&result, &resume));
     expect_same_file(whole, part, "checkpoint/model.safetensors");

@@ -1,6 +1,7 @@
-/* The paper's evaluation under the simulator: throughput over models, batch sizes and memory budgets, as CSV and SVG,
- * and summary.md and appendix.md with the paper's figures beside ours. Run in the repository's root; deterministic.
- *     paper [--out DIR]            default: bench/results/paper */
+/* The paper's evaluation under the simulator. Writes summary.md with its figure, and appendix.md: the paper's figures
+ * beside ours. Run in the repository's root; deterministic.
+ *     paper [--out DIR] [--figures DIR]   default of --out: bench/results/paper
+ * --figures writes throughput over models, batch sizes and memory budgets, each as CSV and SVG. */
 #include <math.h>
 #include <string.h>
 
@@ -192,18 +193,11 @@ static void save_variants(const char *folder)
     ah__buf_free(&buf);
 }
 
-int main(int argc, char **argv)
+/* Every figure and its table: throughput over models, batch sizes, memory; sensitivity; the example of the appendix. */
+static void save_figures(const char *folder)
 {
-    const char *folder = "bench/results/paper";
-    const struct bench_option options[] = {{"out", BENCH_TEXT, &folder, "the folder it is written to"}};
-    BENCH_OPTIONS(argc, argv, "The paper's evaluation under the simulator; run it in the repository's root.", options);
     BENCH(ah__folder_make(folder));
-    paper_memory_save(folder);
     for (int world = 0; world < PAPER_WORLDS; world++) {
-        run_models(world);
-        run_sweeps(world);
-        if (world < PAPER_RATES)
-            run_variants(world);
         for (int machine = 0; machine < PAPER_MACHINES; machine++)
             for (int batch = 0; batch < PAPER_BATCHES; batch++)
                 save_models(folder, world, machine, batch);
@@ -213,6 +207,26 @@ int main(int argc, char **argv)
         }
     }
     save_variants(folder);
+    paper_memory_save(folder);
+}
+
+int main(int argc, char **argv)
+{
+    const char *folder = "bench/results/paper", *figures = NULL;
+    const struct bench_option options[] = {
+        {"out", BENCH_TEXT, &folder, "the folder of summary.md and appendix.md"},
+        {"figures", BENCH_TEXT, &figures, "a folder for every figure and its table (default: only the summary's)"}};
+    BENCH_OPTIONS(argc, argv, "The paper's evaluation under the simulator; run it in the repository's root.", options);
+    BENCH(ah__folder_make(folder));
+    for (int world = 0; world < PAPER_WORLDS; world++) {
+        run_models(world);
+        run_sweeps(world);
+        if (world < PAPER_RATES)
+            run_variants(world);
+    }
+    save_models(folder, 0, 0, 1); /* the summary's figure: our memory and rates, one GPU, batch 8 */
+    if (figures)
+        save_figures(figures);
     BENCH(paper_summary_save(&results, folder));
     printf("%s/summary.md\n", folder);
     return 0;

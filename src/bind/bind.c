@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
+enum { CHUNK_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
 
 /* What it works on is what tokens become: of the embedding alone tokens themselves. */
 static bool embeds(const struct bind *bind)
@@ -124,7 +124,7 @@ void ah__bind_copy(const struct bind *bind, void *to, const void *from, int64_t 
 int64_t ah__chunk_count(int64_t count, int chunks)
 {
     int64_t pieces = chunks > 1 ? chunks : 1, each = (count + pieces - 1) / pieces;
-    each = (each + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+    each = (each + CHUNK_ALIGN - 1) / CHUNK_ALIGN * CHUNK_ALIGN;
     return each < count ? each : count;
 }
 

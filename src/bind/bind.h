@@ -60,9 +60,9 @@ struct ah_addresses {
     int64_t input_step, output_step, saved_step, cheap_step, boundary_step;
     /* With several ranks what follows is of this rank's part alone, but for what is on the device in the compute dtype:
      * there it is of the whole group. */
-    char *states[AH_STATE_COUNT];       /* on the side where they stay */
-    char *spare_states[AH_STATE_COUNT]; /* where a speculative update leaves them */
-    const char *update_grad;            /* the gradient, on that side */
+    char *states[AH_STATE_COUNT];        /* on the side where they stay */
+    char *shadow_states[AH_STATE_COUNT]; /* where a speculative update leaves them */
+    const char *update_grad;             /* the gradient, on that side */
     char *update_copy;      /* several ranks: where an update on the device puts the parameters, too; null: nowhere */
     char *host_activations; /* on the host: where input and what is kept behind it wait for backward */
     int64_t activation_bytes;

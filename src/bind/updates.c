@@ -50,7 +50,7 @@ void ah__bind_update(const struct bind *bind)
     states_at(states, bind, at->states, first);
     adam_states(task, states);
     if (ahead) {
-        states_at(to, bind, at->spare_states, first);
+        states_at(to, bind, at->shadow_states, first);
         task->as.adam.to_p = to[0];
         task->as.adam.to_m = to[1];
         task->as.adam.to_v = to[2];
@@ -118,7 +118,7 @@ void ah__bind_update_staged(const struct bind *bind)
     const struct ah_addresses *at = bind->at;
     char *states[AH_STATE_COUNT];
     int64_t first, count = ah__bind_chunk(&first, bind);
-    states_at(states, bind, bind->item->shadow_set >= 0 ? at->spare_states : at->states, first);
+    states_at(states, bind, bind->item->shadow_set >= 0 ? at->shadow_states : at->states, first);
     adam_streamed_add(bind);
     for (int i = 0; i < AH_STATE_COUNT; i++)
         if (states[i])

@@ -154,12 +154,9 @@ static int budget_fill(struct ah_budget *budget, int64_t device_bytes, bool proc
 
 static int file_make(struct ah_fit *fit, const struct ah_session *session)
 {
-    strcpy(fit->folder, "/tmp/autohete-XXXXXX");
-    if (!mkdtemp(fit->folder)) {
-        fit->folder[0] = 0;
-        ah__out_fault("/tmp: cannot make a folder");
-        return AH_EIO;
-    }
+    int status = ah__out_folder(fit->folder);
+    if (status != AH_OK)
+        return status;
     snprintf(fit->measured, sizeof fit->measured, "%s/this-machine.json", fit->folder);
     return ah__machine_save(session, fit->measured);
 }

@@ -2,7 +2,7 @@
 #ifndef AH_CLI_FIT_H
 #define AH_CLI_FIT_H
 
-#include "cli/args.h"
+#include "cli/out.h"
 
 struct ah_fit_args {
     struct ah_session_options inputs; /* without a model; seq 0: each model's longest, at most 1024 */
@@ -26,7 +26,8 @@ struct ah_fit {
     char **bundled;                   /* paths, or null where models were given */
     int count;
     struct ah_fit_row *rows;
-    char folder[64], measured[96]; /* of the hardware file of this machine; "": none was written */
+    char folder[AH_OUT_FOLDER],
+        measured[AH_OUT_FOLDER + 32]; /* of the hardware file of this machine; "": none was written */
     char machine[64], description[256];
     struct ah_budget budget; /* of one rank */
     int ranks, printed;      /* rows */

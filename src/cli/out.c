@@ -66,15 +66,26 @@ static int copy_line(FILE *to, const char *path)
     return AH_OK;
 }
 
+int ah__out_folder(char folder[AH_OUT_FOLDER])
+{
+    const char *in = getenv("TMPDIR");
+    int length = snprintf(folder, AH_OUT_FOLDER, "%s/autohete-XXXXXX", in && *in ? in : "/tmp");
+    if (length < AH_OUT_FOLDER && mkdtemp(folder))
+        return AH_OK;
+    snprintf(own_fault, sizeof own_fault, "%.200s: cannot make a folder: %s", in && *in ? in : "/tmp",
+             length < AH_OUT_FOLDER ? strerror(errno) : "its name is too long");
+    *folder = 0;
+    return AH_EIO;
+}
+
 int ah__out_saved(FILE *to, int (*save)(const void *object, const char *path), const void *object)
 {
-    char folder[] = "/tmp/autohete-XXXXXX", path[64];
-    if (!mkdtemp(folder)) {
-        snprintf(own_fault, sizeof own_fault, "%s: cannot make a folder: %s", folder, strerror(errno));
-        return AH_EIO;
-    }
+    char folder[AH_OUT_FOLDER], path[AH_OUT_FOLDER + 16];
+    int status = ah__out_folder(folder);
+    if (status != AH_OK)
+        return status;
     snprintf(path, sizeof path, "%s/object.json", folder);
-    int status = save(object, path);
+    status = save(object, path);
     if (status == AH_OK)
         status = copy_line(to, path);
     unlink(path);

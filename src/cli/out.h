@@ -12,6 +12,9 @@ void ah__out_string(FILE *to, const char *text);
 void ah__out_text(FILE *to, const char *text, size_t length);
 /* JSON text on one line. */
 void ah__out_line(FILE *to, const char *json);
+/* Makes an empty folder in TMPDIR, or in /tmp where that is unset. AH_EIO, with a fault for ah__out_fail to print. */
+enum { AH_OUT_FOLDER = 512 };
+int ah__out_folder(char folder[AH_OUT_FOLDER]);
 /* What save(object, path) writes, on one line. The library's status. */
 int ah__out_saved(FILE *to, int (*save)(const void *object, const char *path), const void *object);
 /* The plan as one object. The library's status. */

@@ -142,11 +142,8 @@ int ah__inference_open(struct ah_inference *inference, const char *path, const c
 static int make_run(struct ah_inference *inference)
 {
     int layers = inference->partition->layers;
-    struct ah_plan plan = {
-        .switches =
-            {.layers = layers, .world_size = 1, .checkpoint = layers, .chunks = 1, .prefetch_distance = 1, .passes = 1},
-        .policy = "resident",
-    };
+    struct ah_plan plan = {.switches = ah__switches_lowest(layers, 1), .policy = "resident"};
+    plan.switches.checkpoint = layers;
     struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};
     plan.switches.buffers = ah__sched_min_buffers(&config);
     AH_TRY(ah__workspace_bytes(&plan.workspace_bytes, inference->partition, inference->dev));

@@ -49,6 +49,21 @@ bool ah__token_file_is(const void *start, size_t length)
     return variant_find(start, length) != NULL;
 }
 
+bool ah__nanogpt_is(const void *data, size_t length, const char *path, int64_t vocab_size)
+{
+    enum { LOOKED_AT = 1 << 20, LEAST = 64, VOCAB_MOST = 60000, BYTE_ORDER_MARK = 0xFEFF };
+    size_t count = length / 2 < LOOKED_AT ? length / 2 : LOOKED_AT, named = strlen(path);
+    if (named < 4 || strcmp(path + named - 4, ".bin") != 0 || length % 2 || count < LEAST || vocab_size > VOCAB_MOST)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        uint16_t token;
+        memcpy(&token, (const char *)data + 2 * i, sizeof token);
+        if (token >= vocab_size || (i == 0 && token == BYTE_ORDER_MARK))
+            return false;
+    }
+    return memchr(data, 0, 2 * count) != NULL;
+}
+
 static int ours_parse(struct ah_token_file *out, const struct head *head, const char *path)
 {
     uint64_t check = ah__hash(head, CHECKED_BYTES, 0);

@@ -28,6 +28,9 @@ struct ah_token_file {
 
 /* Whether a file that starts so is a token file, perhaps a damaged one. */
 bool ah__token_file_is(const void *start, size_t length);
+/* Tells whether a whole file is one of nanoGPT's, 16 bits a token. Nothing in it says so: it must be named
+ * NAME.bin and be no text, and all numbers of its first 2 MiB must be tokens, of which a vocabulary has not all. */
+bool ah__nanogpt_is(const void *data, size_t length, const char *path, int64_t vocab_size);
 /* From a file's start and its whole length. AH_EINPUT: another version; AH_ECORRUPT: lengths or checksum do not fit. */
 int ah__token_file_parse(struct ah_token_file *out, const unsigned char *start, size_t length, const char *path);
 

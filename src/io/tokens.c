@@ -15,12 +15,6 @@
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *path, const char *end)
-{
-    size_t length = strlen(path), tail = strlen(end);
-    return length >= tail && strcmp(path + length - tail, end) == 0;
-}
-
 /* What is no text must not be learned as if it were. */
 static int text_check(const struct ah_map *map, const char *path)
 {
@@ -67,25 +61,6 @@ static int token_file_read(struct ah_tokens *tokens, const char *path, const str
     return AH_OK;
 }
 
-/* ---- nanoGPT ----------------------------------------------------------------------------------------------------- */
-
-/* Nothing in such a file says what it is: it must be named like one, be no text, and all its 16 bits be tokens, which
- * of those of other data some are not unless the vocabulary has nearly all numbers of 16 bits. */
-static bool looks_like_nanogpt(const struct ah_map *map, const char *path, int64_t vocab_size)
-{
-    enum { LOOKED_AT = 1 << 20, LEAST = 64, VOCAB_MOST = 60000, BYTE_ORDER_MARK = 0xFEFF };
-    size_t count = map->length / 2 < LOOKED_AT ? map->length / 2 : LOOKED_AT;
-    if (!ends_with(path, ".bin") || map->length % 2 || count < LEAST || vocab_size > VOCAB_MOST)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        uint16_t token;
-        memcpy(&token, map->data + 2 * i, sizeof token);
-        if (token >= vocab_size || (i == 0 && token == BYTE_ORDER_MARK))
-            return false;
-    }
-    return memchr(map->data, 0, 2 * count) != NULL;
-}
-
 static int nanogpt_read(struct ah_tokens *tokens, const char *path)
 {
     const struct ah_map *map = &tokens->map;
@@ -113,7 +88,7 @@ static enum ah_data_format file_format(const struct ah_map *map, const char *pat
         return AH_DATA_JSONL; /* where it is refused */
     if (ah__records_sniff(&start, path, false, text, length, ah__form_has_key) != AH_RECORDS_NONE)
         return AH_DATA_JSONL;
-    return looks_like_nanogpt(map, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;
+    return ah__nanogpt_is(map->data, map->length, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;
 }
 
 static bool can_unpack(const struct ah_map *map)

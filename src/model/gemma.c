@@ -1,4 +1,6 @@
 /* Gemma: the decoder with norms of weights around zero, a gelu gate and embeddings times the root of their width. */
+#include "model/gemma.h"
+
 #include "base/alloc.h"
 #include "model/decoder.h"
 #include "model/family.h"
@@ -42,3 +44,35 @@ const struct ah_family ah__family_gemma = {
     .record = ah__decoder_record,
     .free = ah__free,
 };
+
+/* ---- what Gemma 2 and 3 share ------------------------------------------------------------------------------------ */
+
+int ah__gemma_parse(struct ah_decoder *decoder, const struct ah_json *json)
+{
+    AH_TRY(ah__decoder_parse(decoder, json));
+    AH_TRY(ah__decoder_parse_caps(decoder, json));
+    AH_TRY(ah__config_bool(&decoder->qkv_bias, json, "attention_bias"));
+    decoder->out_bias = decoder->qkv_bias;
+    return ah__decoder_parse_scalar(decoder, json);
+}
+
+int ah__gemma_parse_windows(struct ah_decoder *decoder, const struct ah_json *json)
+{
+    AH_TRY(ah__decoder_parse_types(decoder, json));
+    AH_TRY(ah__decoder_parse_window(decoder, json));
+    decoder->kind[1].window = decoder->kind[0].window;
+    decoder->kind[0].window = 0;
+    return AH_OK;
+}
+
+int ah__gemma_fill(cJSON *tree, const void *config)
+{
+    const struct ah_decoder *decoder = config;
+    AH_TRY(ah__decoder_add(tree, decoder));
+    AH_TRY(ah__decoder_add_caps(tree, decoder));
+    AH_TRY(ah__config_add_no_pad(tree));
+    AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
+    AH_TRY(ah__decoder_add_scalar(tree, decoder));
+    AH_TRY(ah__decoder_add_window(tree, decoder));
+    return ah__decoder_add_types(tree, decoder);
+}

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "model/decoder.h"
 #include "model/family.h"
+#include "model/gemma.h"
 
 static const char *const keys[] = {AH_DECODER_KEYS,         AH_DECODER_CAP_KEYS, "attention_bias", "hidden_activation",
                                    "query_pre_attn_scalar", "sliding_window",    "layer_types",    NULL};
@@ -11,11 +12,7 @@ static int parse_kinds(struct ah_decoder *decoder, const struct ah_json *json)
 {
     for (int64_t i = 0; i < decoder->layers; i++)
         ah__decoder_set_other(decoder, i, i % 2 == 0);
-    AH_TRY(ah__decoder_parse_types(decoder, json));
-    AH_TRY(ah__decoder_parse_window(decoder, json));
-    decoder->kind[1].window = decoder->kind[0].window;
-    decoder->kind[0].window = 0;
-    return AH_OK;
+    return ah__gemma_parse_windows(decoder, json);
 }
 
 static int parse(void **out, const struct ah_json *json)
@@ -30,30 +27,14 @@ static int parse(void **out, const struct ah_json *json)
                                  .attention_cap = 50,
                                  .logit_cap = 30,
                                  .tied = true};
-    AH_TRY(ah__decoder_parse(&decoder, json));
-    AH_TRY(ah__decoder_parse_caps(&decoder, json));
-    AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));
-    decoder.out_bias = decoder.qkv_bias;
-    AH_TRY(ah__decoder_parse_scalar(&decoder, json));
+    AH_TRY(ah__gemma_parse(&decoder, json));
     AH_TRY(parse_kinds(&decoder, json));
     return ah__decoder_new(out, &decoder);
 }
 
-static int fill(cJSON *tree, const void *config)
-{
-    const struct ah_decoder *decoder = config;
-    AH_TRY(ah__decoder_add(tree, decoder));
-    AH_TRY(ah__decoder_add_caps(tree, decoder));
-    AH_TRY(ah__config_add_no_pad(tree));
-    AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
-    AH_TRY(ah__decoder_add_scalar(tree, decoder));
-    AH_TRY(ah__decoder_add_window(tree, decoder));
-    return ah__decoder_add_types(tree, decoder);
-}
-
 static int text(char **out, const void *config)
 {
-    return ah__config_text(out, "Gemma2ForCausalLM", ah__family_gemma2.model_type, fill, config);
+    return ah__config_text(out, "Gemma2ForCausalLM", ah__family_gemma2.model_type, ah__gemma_fill, config);
 }
 
 const struct ah_family ah__family_gemma2 = {

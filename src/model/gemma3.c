@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "model/decoder.h"
 #include "model/family.h"
+#include "model/gemma.h"
 
 static const char *const keys[] = {AH_DECODER_KEYS,
                                    AH_DECODER_CAP_KEYS,
@@ -24,11 +25,7 @@ static int parse_kinds(struct ah_decoder *decoder, const struct ah_json *json)
     AH_TRY(ah__config_int(&pattern, json, "sliding_window_pattern", 1, AH_DECODER_MOST_LAYERS));
     for (int64_t i = 0; i < decoder->layers; i++)
         ah__decoder_set_other(decoder, i, (i + 1) % pattern != 0);
-    AH_TRY(ah__decoder_parse_types(decoder, json));
-    AH_TRY(ah__decoder_parse_window(decoder, json));
-    decoder->kind[1].window = decoder->kind[0].window;
-    decoder->kind[0].window = 0;
-    return AH_OK;
+    return ah__gemma_parse_windows(decoder, json);
 }
 
 static int parse(void **out, const struct ah_json *json)
@@ -45,30 +42,14 @@ static int parse(void **out, const struct ah_json *json)
                                  .gelu = true,
                                  .activation_key = "hidden_activation",
                                  .tied = true};
-    AH_TRY(ah__decoder_parse(&decoder, json));
-    AH_TRY(ah__decoder_parse_caps(&decoder, json));
-    AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));
-    decoder.out_bias = decoder.qkv_bias;
-    AH_TRY(ah__decoder_parse_scalar(&decoder, json));
+    AH_TRY(ah__gemma_parse(&decoder, json));
     AH_TRY(parse_kinds(&decoder, json));
     return ah__decoder_new(out, &decoder);
 }
 
-static int fill(cJSON *tree, const void *config)
-{
-    const struct ah_decoder *decoder = config;
-    AH_TRY(ah__decoder_add(tree, decoder));
-    AH_TRY(ah__decoder_add_caps(tree, decoder));
-    AH_TRY(ah__config_add_no_pad(tree));
-    AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
-    AH_TRY(ah__decoder_add_scalar(tree, decoder));
-    AH_TRY(ah__decoder_add_window(tree, decoder));
-    return ah__decoder_add_types(tree, decoder);
-}
-
 static int text(char **out, const void *config)
 {
-    return ah__config_text(out, "Gemma3ForCausalLM", ah__family_gemma3_text.model_type, fill, config);
+    return ah__config_text(out, "Gemma3ForCausalLM", ah__family_gemma3_text.model_type, ah__gemma_fill, config);
 }
 
 const struct ah_family ah__family_gemma3_text = {

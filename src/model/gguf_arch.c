@@ -257,7 +257,7 @@ static int olmo_read(const struct ah_gguf_config *config)
         return AH_OK;
     AH_TRY(ah__gguf_double(&theta, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base"), 0, 1e12));
     AH_TRY(ah__gguf_double(&theta, config->file, ah__gguf_key_of(room, config->arch, "rope.freq_base_swa"), 0, 1e12));
-    if (theta < 500000 || theta > 500000)
+    if (fabs(theta - 500000) > 0)
         return ah__fail(AH_EINPUT, "%s: key '%s': found %g, expected 500000", ah__gguf_path(config->file), room, theta);
     cJSON *type = cJSON_CreateString("olmo3");
     if (!type || !cJSON_ReplaceItemInObjectCaseSensitive(config->tree, "model_type", type))
@@ -271,7 +271,7 @@ static int olmo_check(const struct ah_gguf_written *to)
 {
     double theta;
     AH_TRY(ah__json_double(&theta, &to->json, "rope_theta", 0, 1e12));
-    if (ah__json_has(&to->json, "sliding_window") && (theta < 500000 || theta > 500000))
+    if (ah__json_has(&to->json, "sliding_window") && fabs(theta - 500000) > 0)
         return ah__fail(AH_EINPUT,
                         "%s: key 'rope_theta': found %g, expected 500000, by which blocks with a window turn",
                         to->json.path, theta);

@@ -229,8 +229,8 @@ static int last_updated(const struct ah_switches *switches, bool streams)
     return block;
 }
 
-/* What the compute lane does between two items of a step, of which the first is in the first round and the second in
- * the last: `part_ns` if there is one round, else what is not of it is less than that of one round. */
+/* Lower bound on the compute lane's time between an item of the first round and one of the last. One round: part_ns.
+ * More: the whole step but at most one round's share of the rest. */
 static int64_t in_rounds_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t part_ns)
 {
     if (ah__plan_rounds(switches, predictor) == 1)

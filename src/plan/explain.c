@@ -131,15 +131,14 @@ static int print_ilp(const struct table *table)
         return AH_OK;
     }
     AH_TRY(status);
-    struct ah_plan plan = {.switches = {.layers = table->chosen->switches.layers,
-                                        .world_size = table->chosen->switches.world_size,
-                                        .checkpoint = cpo.c,
-                                        .offload_params = cpo.p,
-                                        .offload_optimizer = cpo.o,
-                                        .chunks = table->chosen->switches.chunks,
-                                        .out_of_order = table->chosen->switches.out_of_order,
-                                        .prefetch_distance = 1},
+    const struct ah_switches *chosen = &table->chosen->switches;
+    struct ah_plan plan = {.switches = ah__switches_lowest(chosen->layers, chosen->world_size),
                            .workspace_bytes = table->chosen->workspace_bytes};
+    plan.switches.checkpoint = cpo.c;
+    plan.switches.offload_params = cpo.p;
+    plan.switches.offload_optimizer = cpo.o;
+    plan.switches.chunks = chosen->chunks;
+    plan.switches.out_of_order = chosen->out_of_order;
     ah__plan_fit(&plan, table->predictor, table->budget);
     plan.switches.unsharded = 0;
     if (plan.switches.buffers < ah__plan_min_buffers(&plan.switches, table->predictor))

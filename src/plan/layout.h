@@ -6,13 +6,15 @@
  *
  * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (buffers, boundary inputs, saved sets, the two
  * iterations of tokens and results), its *_bytes is the distance from one to the next: the k-th begins at offset + k *
- * bytes. The region ends with the last byte of the embedding's gradient (where the head's lies in the same place, of
- * the larger; where the embedding is frozen, of the last block's, or of the head's; where none of them is there, of the
- * first iteration's tokens), which every training step writes and reads whole, so the highest byte a device sees in use
- * is exactly device_bytes - 1. Gradients of parameters are
- * summed in F32 whatever the compute dtype is: those of blocks in one or two places, one after the other (so that the
- * gaps between parameters stay zero), those of embedding and head, which a device sees in several items, where they
- * stay. */
+ * bytes.
+ *
+ * The last area is the embedding's gradient; it is as large as the head's if both share it. Without it the gradient of
+ * the last block or of the head comes last, else the first iteration's tokens. Each training step writes and reads this
+ * area whole, so the highest byte that a device sees in use is device_bytes - 1.
+ *
+ * Gradients are summed in F32 whatever the compute dtype is. A block's are summed in one of one or two areas that
+ * blocks take in turn, so that the padding between parameters stays zero. The embedding's and the head's, which
+ * several items add to, are summed where they stay. */
 #ifndef AH_PLAN_LAYOUT_H
 #define AH_PLAN_LAYOUT_H
 

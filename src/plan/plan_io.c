@@ -38,9 +38,6 @@ static const struct field {
     {"blocks_adapted", FIELD_BOOL, offsetof(struct ah_plan, blocks_adapted), 0, 0, true},
 };
 
-/* Of files of earlier versions, where they changed no result, and what plan --json says beside a plan. */
-static const char *const unread[] = {"order", "finishing", "bound_contention_ns", "tokens_per_s"};
-
 /* ---- consistency ------------------------------------------------------------------------------------------------- */
 
 int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_partition *partition)
@@ -200,28 +197,14 @@ static int read_field(struct ah_plan *plan, const struct ah_json *json, const st
     return ah__json_hash(to, json, field->key);
 }
 
-/* The key of a switch that a file has: its field, or an older one. Null: none of them. */
-static const char *key_in(char older[64], const struct ah_json *json, const struct ah_switch_row *row)
-{
-    if (ah__json_has(json, row->field))
-        return row->field;
-    for (const char *at = row->older_keys; *at; at += strcspn(at, " "), at += *at == ' ') {
-        snprintf(older, 64, "%.*s", (int)strcspn(at, " "), at);
-        if (ah__json_has(json, older))
-            return older;
-    }
-    return NULL;
-}
-
 static int read_switch(struct ah_switches *switches, const struct ah_json *json, int index)
 {
     const struct ah_switch_row *row = &ah__switch_table[index];
-    char older[64];
     bool word = false;
     int64_t value = row->low, again;
-    const char *key = key_in(older, json, row);
-    if (!key) /* what must stand there is to be missed */
-        key = row->must != AH_MUST_NONE ? row->field : ah__json_has(json, row->key) ? row->key : NULL;
+    const char *key = row->must != AH_MUST_NONE || ah__json_has(json, row->field) ? row->field
+                      : ah__json_has(json, row->key)                              ? row->key
+                                                                                  : NULL;
     if (key && ah__switch_words[row->kind][0]) {
         AH_TRY(ah__json_bool(&word, json, key));
         value = word;
@@ -240,22 +223,15 @@ static int read_switch(struct ah_switches *switches, const struct ah_json *json,
 
 static int check_keys(const struct ah_json *json)
 {
-    enum { OLDER_MOST = 2 * AH_SWITCH_COUNT };
-    const char *keys[AH_LENGTH(fields) + AH_LENGTH(unread) + 2 * AH_SWITCH_COUNT + OLDER_MOST + 2] = {"version"};
-    char older[OLDER_MOST][64];
-    size_t count = 1, olders = 0;
+    const char *keys[AH_LENGTH(fields) + 2 * AH_SWITCH_COUNT + 3] = {"version", "tokens_per_s"}; /* of plan --json */
+    size_t count = 2;
     for (size_t i = 0; i < AH_LENGTH(fields); i++)
         keys[count++] = fields[i].key;
-    for (size_t i = 0; i < AH_LENGTH(unread); i++)
-        keys[count++] = unread[i];
     for (int i = 0; i < AH_SWITCH_COUNT; i++) {
         const struct ah_switch_row *row = &ah__switch_table[i];
         keys[count++] = row->field;
         if (!ah__switch_words[row->kind][0])
             keys[count++] = row->key;
-        const char *key = key_in(older[olders], json, row);
-        if (key && key != row->field)
-            keys[count++] = older[olders++];
     }
     return ah__json_only(json, keys);
 }

@@ -5,9 +5,6 @@
 
 enum { NUMBER_MOST = 1000000 };
 
-/* Of versions that had these switches: they changed no result and mean nothing now. */
-static const char *const gone[] = {"order", "finishing"};
-
 static int parse_number(int *out, const struct ah_switch_row *row, const char *text, int length)
 {
     int64_t value = 0;
@@ -29,8 +26,7 @@ static bool is(const char *word, const char *text, int length)
 static int parse_word(int *out, const struct ah_switch_row *row, const char *text, int length)
 {
     const char *const *words = ah__switch_words[row->kind];
-    bool older = row->kind == AH_KIND_SHARE && is("apart", text, length);
-    if (!older && !is(words[0], text, length) && !is(words[1], text, length))
+    if (!is(words[0], text, length) && !is(words[1], text, length))
         return ah__fail(AH_EINPUT, "--plan: %s=%.*s: found '%.*s', expected %s or %s", row->key, length, text, length,
                         text, words[1], words[0]);
     *out = is(words[1], text, length);
@@ -41,9 +37,6 @@ static int unknown(const char *name, int length)
 {
     char keys[AH_SWITCHES_TEXT] = "";
     size_t used = 0;
-    for (size_t i = 0; i < AH_LENGTH(gone); i++)
-        if (is(gone[i], name, length))
-            return AH_OK;
     for (int i = 0; i < AH_SWITCH_COUNT; i++)
         used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", i ? ", " : "", ah__switch_table[i].key);
     return ah__fail(AH_EINPUT, "--plan: found key '%.*s', expected one of %s", length, name, keys);

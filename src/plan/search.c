@@ -342,12 +342,10 @@ static bool is_longer(int64_t ns, int64_t other_ns)
 /* No step is shorter: all programs, nothing recomputed and nothing updated on the device. */
 static int64_t programs_ns(const struct ah_predictor *predictor)
 {
-    const struct ah_switches switches = {.layers = predictor->partition->layers,
-                                         .world_size = ah__predictor_world_size(predictor),
-                                         .offload_optimizer = predictor->partition->layers,
-                                         .embedding_on_host = 1,
-                                         .head_on_host = 1,
-                                         .passes = 1};
+    int layers = predictor->partition->layers;
+    struct ah_switches switches = ah__switches_lowest(layers, ah__predictor_world_size(predictor));
+    switches.offload_optimizer = layers;
+    switches.embedding_on_host = switches.head_on_host = true;
     return ah__plan_lane_ns(&switches, predictor, AH_LANE_COMPUTE);
 }
 
@@ -424,11 +422,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
 static int compare_resident(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_plan resident = {
-        .switches = {.layers = plan->switches.layers,
-                     .world_size = ah__predictor_world_size(predictor),
-                     .chunks = 1,
-                     .prefetch_distance = 1,
-                     .passes = 1},
+        .switches = ah__switches_lowest(plan->switches.layers, ah__predictor_world_size(predictor)),
         .workspace_bytes = plan->workspace_bytes,
     };
     if (!ah__offloads(&plan->switches) || ah__policy_is_placed(predictor->policy) ||

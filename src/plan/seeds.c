@@ -13,15 +13,14 @@ enum { PLACES = 8 };
 
 static struct ah_plan placed(int places, const struct ah_predictor *predictor)
 {
-    return (struct ah_plan){.switches = {.layers = predictor->partition->layers,
-                                         .world_size = ah__predictor_world_size(predictor),
-                                         .chunks = 1,
-                                         .prefetch_distance = 1,
-                                         .passes = ah__plan_passes(predictor),
-                                         .embedding_on_host = places & 1,
-                                         .head_on_host = places >> 1 & 1,
-                                         .share_embedding_head = places >> 2 & 1},
-                            .workspace_bytes = predictor->profile->workspace_bytes};
+    struct ah_plan plan = {.switches =
+                               ah__switches_lowest(predictor->partition->layers, ah__predictor_world_size(predictor)),
+                           .workspace_bytes = predictor->profile->workspace_bytes};
+    plan.switches.passes = ah__plan_passes(predictor);
+    plan.switches.embedding_on_host = places & 1;
+    plan.switches.head_on_host = places >> 1 & 1;
+    plan.switches.share_embedding_head = places >> 2 & 1;
+    return plan;
 }
 
 static bool possible(const struct ah_switches *switches, const struct ah_predictor *predictor)

@@ -432,7 +432,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
     };
     for (int i = 0; i < AH_STATE_COUNT; i++) {
         at->states[i] = on_host ? place->host_state[i] : place->state[i];
-        at->spare_states[i] = workload->host_spare[i];
+        at->shadow_states[i] = workload->host_spare[i];
         at->stage[i] = place->state[i];
     }
 }

@@ -206,7 +206,7 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     char *spare = item->shadow_set >= 0 ? set_of(run, item->shadow_set) : NULL;
     for (int i = 0; i < AH_STATE_COUNT; i++) {
         at->states[i] = states + ah__state_at(place, i);
-        at->spare_states[i] = spare ? spare + ah__state_at(place, i) : NULL;
+        at->shadow_states[i] = spare ? spare + ah__state_at(place, i) : NULL;
     }
     at->host_grad = place->on_host ? run->host + place->host_grad_offset : NULL;
     at->host_param = states;

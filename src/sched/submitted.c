@@ -242,71 +242,84 @@ static void result_submitted(struct ah_sched *sched, const struct ah_item *item,
     sched->norm_iteration++;
 }
 
+static void update_chunk_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    (void)event;
+    update_submitted(sched, item);
+}
+
+static void input_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    event_set(sched, &sched->input[ah__sched_ring(item->iteration)], event, item->round);
+    sched->input_iteration++;
+}
+
+static void activations_out_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    event_set(sched, &sched->groups[item->partition].activations_out, event, item->round);
+    step_advance(sched, &sched->out);
+}
+
+static void activations_in_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    event_set(sched, &sched->groups[item->partition].activations_in, event, item->round);
+    step_advance(sched, &sched->in);
+}
+
+static void sums_out_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    event_set(sched, &sched->groups[item->partition].sums_out, event, item->round);
+    sum_place_left(sched, item, event);
+    step_advance(sched, &sched->sums_out);
+}
+
+static void sums_in_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    event_set(sched, &sched->groups[item->partition].sums_in, event, item->round);
+    step_advance(sched, &sched->sums_in);
+}
+
+static void gather_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    event_set(sched, &sched->groups[item->partition].gather[item->phase], event, item->round);
+    step_advance(sched, &sched->comm);
+}
+
+static void reduce_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    struct group *group = &sched->groups[item->partition];
+    event_set(sched, &group->reduce, event, item->round);
+    if (sched->config.clips && !group->on_host) /* this rank's part waits for the norm elsewhere */
+        release(sched, &group->grad_buffer, event);
+    if (item->partition == 0)
+        event_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->round);
+    step_advance(sched, &sched->comm);
+}
+
+/* Null: the item runs on the compute lane. */
+static void (*const submitted[AH_ITEM_COUNT])(struct ah_sched *, const struct ah_item *, struct ah_event) = {
+    [AH_ITEM_INPUT] = input_submitted,
+    [AH_ITEM_PREFETCH] = fetch_submitted,
+    [AH_ITEM_REFETCH] = fetch_submitted,
+    [AH_ITEM_OFFLOAD] = offload_submitted,
+    [AH_ITEM_EVICT] = evict_submitted,
+    [AH_ITEM_UPDATE_HOST] = update_chunk_submitted,
+    [AH_ITEM_UPDATE_SPECULATIVE] = update_chunk_submitted,
+    [AH_ITEM_STATES_IN] = states_in_submitted,
+    [AH_ITEM_UPDATE_STAGED] = staged_submitted,
+    [AH_ITEM_ACTIVATIONS_OUT] = activations_out_submitted,
+    [AH_ITEM_ACTIVATIONS_IN] = activations_in_submitted,
+    [AH_ITEM_SUMS_OUT] = sums_out_submitted,
+    [AH_ITEM_SUMS_IN] = sums_in_submitted,
+    [AH_ITEM_GATHER] = gather_submitted,
+    [AH_ITEM_REDUCE] = reduce_submitted,
+    [AH_ITEM_RESULT] = result_submitted,
+};
+
 void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, struct ah_event event)
 {
     const struct ah_item *item = &next->item;
-    struct group *group = &sched->groups[item->partition];
     if (sched->in_flight[next->lane]++ == 0)
         sched->passed[next->lane] = event.sequence - 1; /* the device may have worked for others before */
-    switch (item->kind) {
-    case AH_ITEM_INPUT:
-        event_set(sched, &sched->input[ah__sched_ring(item->iteration)], event, item->round);
-        sched->input_iteration++;
-        break;
-    case AH_ITEM_PREFETCH:
-    case AH_ITEM_REFETCH:
-        fetch_submitted(sched, item, event);
-        break;
-    case AH_ITEM_OFFLOAD:
-        offload_submitted(sched, item, event);
-        break;
-    case AH_ITEM_EVICT:
-        evict_submitted(sched, item, event);
-        break;
-    case AH_ITEM_UPDATE_HOST:
-    case AH_ITEM_UPDATE_SPECULATIVE:
-        update_submitted(sched, item);
-        break;
-    case AH_ITEM_STATES_IN:
-        states_in_submitted(sched, item, event);
-        break;
-    case AH_ITEM_UPDATE_STAGED:
-        staged_submitted(sched, item, event);
-        break;
-    case AH_ITEM_ACTIVATIONS_OUT:
-        event_set(sched, &group->activations_out, event, item->round);
-        step_advance(sched, &sched->out);
-        break;
-    case AH_ITEM_ACTIVATIONS_IN:
-        event_set(sched, &group->activations_in, event, item->round);
-        step_advance(sched, &sched->in);
-        break;
-    case AH_ITEM_SUMS_OUT:
-        event_set(sched, &group->sums_out, event, item->round);
-        sum_place_left(sched, item, event);
-        step_advance(sched, &sched->sums_out);
-        break;
-    case AH_ITEM_SUMS_IN:
-        event_set(sched, &group->sums_in, event, item->round);
-        step_advance(sched, &sched->sums_in);
-        break;
-    case AH_ITEM_GATHER:
-        event_set(sched, &group->gather[item->phase], event, item->round);
-        step_advance(sched, &sched->comm);
-        break;
-    case AH_ITEM_REDUCE:
-        event_set(sched, &group->reduce, event, item->round);
-        if (sched->config.clips && !group->on_host) /* this rank's part waits for the norm elsewhere */
-            release(sched, &group->grad_buffer, event);
-        if (item->partition == 0)
-            event_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->round);
-        step_advance(sched, &sched->comm);
-        break;
-    case AH_ITEM_RESULT:
-        result_submitted(sched, item, event);
-        break;
-    default:
-        compute_submitted(sched, item, event);
-        break;
-    }
+    (submitted[item->kind] ? submitted[item->kind] : compute_submitted)(sched, item, event);
 }

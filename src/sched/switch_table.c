@@ -10,7 +10,7 @@ static int ah__most_activations(const struct ah_switches *s)
     return s->layers > AH_ACTIVATION_BUFFERS ? s->layers - AH_ACTIVATION_BUFFERS : 0;
 }
 
-#define AH_SWITCH(field, key, older, kind, use, must, low, high, limit, term)                                          \
+#define AH_SWITCH(field, key, kind, use, must, low, high, limit, term)                                                 \
     static int high_##field(const struct ah_switches *s)                                                               \
     {                                                                                                                  \
         (void)s;                                                                                                       \
@@ -20,19 +20,9 @@ static int ah__most_activations(const struct ah_switches *s)
 #undef AH_SWITCH
 
 const struct ah_switch_row ah__switch_table[AH_SWITCH_COUNT] = {
-#define AH_SWITCH(field, key, older, kind, use, must, low, high, limit, term)                                          \
-    {                                                                                                                  \
-        #field,                                                                                                        \
-        key,                                                                                                           \
-        older,                                                                                                         \
-        AH_KIND_##kind,                                                                                                \
-        AH_USE_##use,                                                                                                  \
-        AH_MUST_##must,                                                                                                \
-        offsetof(struct ah_switches, field),                                                                           \
-        low,                                                                                                           \
-        high_##field,                                                                                                  \
-        limit,                                                                                                         \
-        term},
+#define AH_SWITCH(field, key, kind, use, must, low, high, limit, term)                                                 \
+    {#field, key,          AH_KIND_##kind, AH_USE_##use, AH_MUST_##must, offsetof(struct ah_switches, field),          \
+     low,    high_##field, limit,          term},
 #include "sched/switches.def"
 #undef AH_SWITCH
 };
@@ -50,23 +40,20 @@ static bool is_word(const char *word, const char *name, size_t length)
     return strlen(word) == length && memcmp(word, name, length) == 0;
 }
 
-/* Among words with spaces between them. */
-static bool among(const char *words, const char *name, size_t length)
-{
-    for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
-        if (strcspn(at, " ") == length && memcmp(at, name, length) == 0)
-            return true;
-    return false;
-}
-
 int ah__switch_find(const char *name, size_t length, bool fields)
 {
-    for (int i = 0; i < AH_SWITCH_COUNT; i++) {
-        const struct ah_switch_row *row = &ah__switch_table[i];
-        if (is_word(fields ? row->field : row->key, name, length) || among(row->older_keys, name, length))
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        if (is_word(fields ? ah__switch_table[i].field : ah__switch_table[i].key, name, length))
             return i;
-    }
     return -1;
+}
+
+struct ah_switches ah__switches_lowest(int layers, int world_size)
+{
+    struct ah_switches lowest = {.layers = layers, .world_size = world_size};
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        ah__switch_set(&lowest, i, ah__switch_table[i].low);
+    return lowest;
 }
 
 static bool is_within(const struct ah_switches *s, int index)

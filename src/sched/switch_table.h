@@ -22,7 +22,7 @@ enum ah_switch_use { AH_USE_PAPER = -1, AH_USE_BASIC, AH_USE_ALL };
 enum ah_switch_must { AH_MUST_NONE, AH_MUST_FILE, AH_MUST_TEXT };
 
 struct ah_switch_row {
-    const char *field, *key, *older_keys;
+    const char *field, *key;
     enum ah_switch_kind kind;
     enum ah_switch_use use;
     enum ah_switch_must must;
@@ -44,7 +44,7 @@ static inline int ah__switch_get(const struct ah_switches *s, int index)
     return value;
 }
 
-/* What it counts as: plans of programs of earlier versions have zero where the lowest value is one. */
+/* Returns its value; 0, as in a struct that leaves it out, counts as the lowest. */
 static inline int ah__switch_meant(const struct ah_switches *s, int index)
 {
     const struct ah_switch_row *row = &ah__switch_table[index];
@@ -62,7 +62,10 @@ static inline int ah__switch_high(const struct ah_switches *s, int index)
     return ah__switch_table[index].high(s);
 }
 
-/* Of a key as texts or, with fields, files have it, be it an older one; -1: there is none. */
+/* Returns switches with their lowest values: everything on the device, nothing recomputed, one chunk, one pass. */
+struct ah_switches ah__switches_lowest(int layers, int world_size);
+
+/* Returns the index of a key, as texts have it, or of a field, as files have it; -1: there is none. */
 int ah__switch_find(const char *name, size_t length, bool fields);
 
 /* Whether what is said of blocks, embedding and head is within its bounds. Buffers and numbers, which are fitted to a

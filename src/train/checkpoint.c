@@ -115,7 +115,7 @@ static int load_part(const struct ah_checkpoint *checkpoint, enum ah_checkpoint_
     struct ah_shards *file = NULL;
     struct ah_entries entries;
     char *path = NULL;
-    int status = ah__entries_init(&entries, part, partition, &checkpoint->settings, checkpoint->format);
+    int status = ah__entries_init(&entries, part, partition, &checkpoint->settings);
     if (status == AH_OK)
         status = part == AH_PART_MODEL ? model_path(&path, checkpoint->folder)
                                        : ah__sprintf(&path, "%s/%s", checkpoint->folder, ah__checkpoint_files[part]);
@@ -133,7 +133,7 @@ int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_
                         struct ah_run *run, bool training)
 {
     /* The masters are beside the moments, all of them where nothing is frozen. */
-    bool masters = ah__saves_masters(&checkpoint->settings, checkpoint->format) && !partition->frozen;
+    bool masters = ah__saves_masters(&checkpoint->settings) && !partition->frozen;
     float *buffer;
     AH_TRY(ah__new(&buffer, 2 * (size_t)ah__partition_largest(partition), sizeof *buffer));
     int status = AH_OK;
@@ -148,9 +148,9 @@ int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_
 
 static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
 {
-    int64_t batch;
+    int64_t batch, format;
     const char *data_path, *arithmetic;
-    AH_TRY(ah__json_int(&out->format, json, "format", AH_CHECKPOINT_FORMAT_OLDEST, AH_CHECKPOINT_FORMAT));
+    AH_TRY(ah__json_int(&format, json, "format", AH_CHECKPOINT_FORMAT, AH_CHECKPOINT_FORMAT));
     AH_TRY(ah__json_int(&out->step, json, "step", 0, most));
     AH_TRY(ah__json_double(&out->loss, json, "loss", -1e300, 1e300));
     AH_TRY(ah__settings_load(&out->settings, json));

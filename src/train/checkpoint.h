@@ -27,7 +27,6 @@ struct ah_checkpoint {
     char *run_folder;        /* the folder that holds it */
     char *passed_over;       /* why it is not a newer one; null: it is the newest */
     char *data_path;         /* as ah__mixture_text gives it */
-    int64_t format;          /* of its files; what is saved has the newest */
     char *base;              /* absolute: where the weights are that adapters adapt; null: no adapters */
     char *base_name;         /* what others call that model; null: by its place */
     uint64_t base_signature; /* of these: ah__weights_signature */

@@ -15,16 +15,15 @@ struct suffix {
     bool scales;
 };
 
-bool ah__saves_masters(const struct ah_settings *settings, int64_t format)
+bool ah__saves_masters(const struct ah_settings *settings)
 {
     enum ah_dtype saved = ah__settings_saved(settings);
-    return saved != (format < 3 ? AH_F32 : settings->master) && saved != AH_F32;
+    return saved != settings->master && saved != AH_F32;
 }
 
-static int suffixes(struct suffix out[SUFFIXES_MOST], enum ah_checkpoint_part part, const struct ah_settings *settings,
-                    int64_t format)
+static int suffixes(struct suffix out[SUFFIXES_MOST], enum ah_checkpoint_part part, const struct ah_settings *settings)
 {
-    enum ah_dtype moments = format < 3 ? AH_F32 : settings->moments;
+    enum ah_dtype moments = settings->moments;
     int count = 0;
     if (part == AH_PART_MODEL) {
         out[0] = (struct suffix){"", AH_RUN_PARAM, ah__settings_saved(settings), false};
@@ -36,7 +35,7 @@ static int suffixes(struct suffix out[SUFFIXES_MOST], enum ah_checkpoint_part pa
         out[count++] = (struct suffix){".exp_avg.scale", AH_RUN_MOMENT1, AH_F32, true};
         out[count++] = (struct suffix){".exp_avg_sq.scale", AH_RUN_MOMENT2, AH_F32, true};
     }
-    if (ah__saves_masters(settings, format))
+    if (ah__saves_masters(settings))
         out[count++] = (struct suffix){".master", AH_RUN_PARAM, AH_F32, false};
     return count;
 }
@@ -73,10 +72,10 @@ static int entry_init(struct ah_entry *out, const struct suffix *suffix, const s
 }
 
 int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const struct ah_partition *partition,
-                     const struct ah_settings *settings, int64_t format)
+                     const struct ah_settings *settings)
 {
     struct suffix all[SUFFIXES_MOST];
-    int each = suffixes(all, part, settings, format);
+    int each = suffixes(all, part, settings);
     bool adapters = settings->tuning.lora_rank > 0;
     *out = (struct ah_entries){.count = 0};
     AH_TRY(ah__new(&out->entry, (size_t)partition->param_count * (size_t)each, sizeof *out->entry));

@@ -5,8 +5,7 @@
 
 #include "train/checkpoint.h"
 
-/* 1 had no save_seconds, keep and lr_steps; 2 had moments in F32 whatever they were kept in. */
-enum { AH_CHECKPOINT_FORMAT = 3, AH_CHECKPOINT_FORMAT_OLDEST = 1 };
+enum { AH_CHECKPOINT_FORMAT = 3 }; /* of state.json; no other is read */
 
 /* A tensor of a checkpoint file: a parameter's state, or of one with codes the scales, under a name of its own. */
 struct ah_entry {
@@ -26,13 +25,13 @@ struct ah_entries {
     size_t count;
 };
 
-/* The tensors of a checkpoint of `format` and these settings: of adapters, and not of what they adapt, where there are
+/* The tensors of a checkpoint of these settings: of adapters, and not of what they adapt, where there are
  * some. AH_ENOMEM; ah__entries_fini is needed then, too. */
 int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const struct ah_partition *partition,
-                     const struct ah_settings *settings, int64_t format);
+                     const struct ah_settings *settings);
 void ah__entries_fini(struct ah_entries *entries);
 /* Whether masters are in the optimizer's file: the model's has them rounded. */
-bool ah__saves_masters(const struct ah_settings *settings, int64_t format);
+bool ah__saves_masters(const struct ah_settings *settings);
 struct ah_shape ah__entry_shape(const struct ah_entry *entry, const struct ah_partition *partition);
 
 /* The sources of data that are several, to state.json and from there. AH_ENOMEM; AH_EINPUT. */

@@ -210,7 +210,7 @@ static int write_part(struct ah_folder *folder, enum ah_checkpoint_part part, co
 {
     struct ah_entries entries;
     bool adapters = settings->tuning.lora_rank > 0;
-    int status = ah__entries_init(&entries, part, partition, settings, AH_CHECKPOINT_FORMAT);
+    int status = ah__entries_init(&entries, part, partition, settings);
     if (status == AH_OK && part == AH_PART_MODEL && adapters)
         status = write_entries(folder, AH_ADAPTER_FILE, &entries, partition, states, buffer);
     else if (status == AH_OK && part == AH_PART_MODEL)

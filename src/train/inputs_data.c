@@ -157,7 +157,7 @@ static int open_with(struct ah_training *training, const char *path, const struc
     return status;
 }
 
-/* What a model was trained on before counts until it is trained on something else. */
+/* A model that was trained on bytes reads bytes until it is trained on something else. */
 static int tell_bytes(struct ah_training *training, const char *model_path, bool asked)
 {
     bool before = false;
@@ -169,7 +169,7 @@ static int tell_bytes(struct ah_training *training, const char *model_path, bool
     return AH_OK;
 }
 
-/* Of a training that goes on. Where the data were asked to be read otherwise, that is what differs, not the file. */
+/* Checks the data of a training that goes on. An option that reads them otherwise is named, not the file. */
 static int check_resumed(const struct ah_training *training, const char *path)
 {
     const struct ah_train_options *now = training->options;

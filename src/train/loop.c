@@ -109,8 +109,8 @@ static bool may_begin(struct ah_loop *loop)
            in_flight(loop) < AH_RUN_IN_FLIGHT && loop->begun < segment_end(loop);
 }
 
-/* Data that fail end the training between two steps, where it can be saved. Of several ranks the others have begun what
- * this one has no batch for. */
+/* A data source that fails stops the training between two steps, so that it can be saved. With several ranks it cannot:
+ * the others have already begun the step. */
 static int begin_next(struct ah_loop *loop)
 {
     const struct ah_settings *settings = loop->settings;

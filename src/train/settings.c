@@ -17,29 +17,27 @@ struct count_row {
     size_t option, setting;
     int64_t otherwise, min, max;
     bool kept;
-    bool newer; /* than the first format of state.json: `otherwise` holds where it is missing */
 };
 struct real_row {
     const char *name;
     size_t option, setting;
     double otherwise, min, max;
-    bool newer;
 };
 #define AT(option, setting) offsetof(struct ah_train_options, option), offsetof(struct ah_settings, setting)
 
 static const int64_t most = (int64_t)1 << 40;
 
 static const struct count_row counts[] = {
-    {"batch", AT(batch, batch), 8, 1, 1 << 20, true, false},
-    {"seq", AT(seq, seq), AH_UNSET, 1, 1 << 24, true, false},
-    {"steps", AT(steps, steps), 200, 1, most, false, false},
-    {"lr_steps", AT(lr_steps, lr_steps), 0, 0, most, false, true},
-    {"warmup_steps", AT(warmup_steps, schedule.warmup_steps), AH_UNSET, 0, most, false, false},
-    {"save_every", AT(save_every, save_every), 0, 0, most, false, false},
-    {"keep", AT(keep, keep), 2, 1, 1 << 20, false, true},
-    {"shard_bytes", AT(shard_bytes, shard_bytes), 5000000000, 0, most, false, true},
-    {"val_every", AT(val_every, val_every), 0, 0, most, false, false},
-    {"val_batches", AT(val_batches, val_batches), 8, 0, most, false, false},
+    {"batch", AT(batch, batch), 8, 1, 1 << 20, true},
+    {"seq", AT(seq, seq), AH_UNSET, 1, 1 << 24, true},
+    {"steps", AT(steps, steps), 200, 1, most, false},
+    {"lr_steps", AT(lr_steps, lr_steps), 0, 0, most, false},
+    {"warmup_steps", AT(warmup_steps, schedule.warmup_steps), AH_UNSET, 0, most, false},
+    {"save_every", AT(save_every, save_every), 0, 0, most, false},
+    {"keep", AT(keep, keep), 2, 1, 1 << 20, false},
+    {"shard_bytes", AT(shard_bytes, shard_bytes), 5000000000, 0, most, false},
+    {"val_every", AT(val_every, val_every), 0, 0, most, false},
+    {"val_batches", AT(val_batches, val_batches), 8, 0, most, false},
 };
 
 /* Below 1 but not 1; and an eps that float still tells from zero, since zero divides by zero where a gradient is
@@ -48,14 +46,14 @@ static const struct count_row counts[] = {
 #define LEAST_EPS 1e-30
 
 static const struct real_row reals[] = {
-    {"lr", AT(lr, schedule.lr), 3e-4, 0, 1e3, false},
-    {"min_lr_ratio", AT(min_lr_ratio, schedule.min_lr_ratio), 0.1, 0, 1, false},
-    {"clip", AT(clip, clip), 1, 0, 1e30, false},
-    {"beta1", AT(beta1, adamw.beta1), 0.9, 0, UNDER_ONE, false},
-    {"beta2", AT(beta2, adamw.beta2), 0.95, 0, UNDER_ONE, false},
-    {"eps", AT(eps, adamw.eps), 1e-8, LEAST_EPS, 1, false},
-    {"weight_decay", AT(weight_decay, adamw.weight_decay), 0.1, 0, 1e3, false},
-    {"save_seconds", AT(save_seconds, save_seconds), 600, 0, 1e9, true},
+    {"lr", AT(lr, schedule.lr), 3e-4, 0, 1e3},
+    {"min_lr_ratio", AT(min_lr_ratio, schedule.min_lr_ratio), 0.1, 0, 1},
+    {"clip", AT(clip, clip), 1, 0, 1e30},
+    {"beta1", AT(beta1, adamw.beta1), 0.9, 0, UNDER_ONE},
+    {"beta2", AT(beta2, adamw.beta2), 0.95, 0, UNDER_ONE},
+    {"eps", AT(eps, adamw.eps), 1e-8, LEAST_EPS, 1},
+    {"weight_decay", AT(weight_decay, adamw.weight_decay), 0.1, 0, 1e3},
+    {"save_seconds", AT(save_seconds, save_seconds), 600, 0, 1e9},
 };
 
 static void options_unset(struct ah_train_options *options)
@@ -337,25 +335,8 @@ static int load_logs(int *out, const struct ah_json *json)
 {
     const char *words;
     *out = 0;
-    if (!ah__json_has(json, "log")) /* the first format of state.json */
-        return AH_OK;
     AH_TRY(ah__json_string(&words, json, "log"));
     return ah__log_parse(out, words) == AH_OK ? AH_OK : ah__fail_prefix(AH_EINPUT, "%s", json->path);
-}
-
-static int load_count(struct ah_settings *out, const struct count_row *row, const struct ah_json *json)
-{
-    int64_t *to = (int64_t *)((char *)out + row->setting);
-    *to = row->otherwise;
-    return row->newer && !ah__json_has(json, row->name) ? AH_OK : ah__json_int(to, json, row->name, row->min, row->max);
-}
-
-static int load_real(struct ah_settings *out, const struct real_row *row, const struct ah_json *json)
-{
-    double *to = (double *)((char *)out + row->setting);
-    *to = row->otherwise;
-    return row->newer && !ah__json_has(json, row->name) ? AH_OK
-                                                        : ah__json_double(to, json, row->name, row->min, row->max);
 }
 
 int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
@@ -363,9 +344,11 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     struct ah_settings settings = {0};
     const char *decay;
     for (size_t i = 0; i < AH_LENGTH(counts); i++)
-        AH_TRY(load_count(&settings, &counts[i], json));
+        AH_TRY(ah__json_int((int64_t *)((char *)&settings + counts[i].setting), json, counts[i].name, counts[i].min,
+                            counts[i].max));
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
-        AH_TRY(load_real(&settings, &reals[i], json));
+        AH_TRY(ah__json_double((double *)((char *)&settings + reals[i].setting), json, reals[i].name, reals[i].min,
+                               reals[i].max));
     schedule_end(&settings);
     AH_TRY(ah__json_int(&settings.micro_batch, json, "micro_batch", 1, settings.batch));
     if (check_divides(settings.micro_batch, settings.batch) != AH_OK)
@@ -376,13 +359,10 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     AH_TRY(ah__json_bool(&settings.skip_nonfinite, json, "skip_nonfinite"));
     AH_TRY(load_dtype(&settings.dtype, json, "dtype"));
     AH_TRY(load_dtype(&settings.save_dtype, json, "save_dtype"));
-    if (ah__json_has(json, "master"))
-        AH_TRY(load_dtype(&settings.master, json, "master"));
-    if (ah__json_has(json, "moments"))
-        AH_TRY(load_moments(&settings.moments, json));
+    AH_TRY(load_dtype(&settings.master, json, "master"));
+    AH_TRY(load_moments(&settings.moments, json));
     AH_TRY(ah__tuning_load(&settings.tuning, json));
-    if (ah__json_has(json, "pack")) /* newer than the first format of state.json */
-        AH_TRY(ah__json_bool(&settings.pack, json, "pack"));
+    AH_TRY(ah__json_bool(&settings.pack, json, "pack"));
     AH_TRY(load_logs(&settings.logs, json));
     AH_TRY(ah__json_hash(&settings.seed, json, "seed"));
     *out = settings;

@@ -19,7 +19,7 @@ static void addresses_fill(struct ah_addresses *at, char *room)
                                 .results = room,
                                 .stage_grad = room};
     for (int i = 0; i < AH_STATE_COUNT; i++)
-        at->states[i] = at->spare_states[i] = at->stage[i] = room;
+        at->states[i] = at->shadow_states[i] = at->stage[i] = room;
 }
 
 static const struct ah_task *update_of(const struct ah_work *work)

@@ -321,21 +321,6 @@ static void a_reader_beside_a_writer_gets_a_whole_one(void **state)
     fixture_fini(&f);
 }
 
-/* What an older program wrote: without the keys that came later. */
-static void the_first_format_is_read(void **state)
-{
-    (void)state;
-    static const char *const newer[] = {"save_seconds", "keep", "lr_steps"};
-    struct ah_settings settings = state_of(1, NULL).settings, found;
-    struct ah_json json = {cJSON_CreateObject(), "state.json", ""};
-    assert_ok(ah__settings_save(json.node, &settings));
-    for (size_t i = 0; i < AH_LENGTH(newer); i++)
-        cJSON_DeleteItemFromObject(json.node, newer[i]);
-    assert_ok(ah__settings_load(&found, &json));
-    assert_true(found.save_seconds == 600 && found.keep == 2 && found.lr_steps == 0 && found.schedule.steps == 40);
-    cJSON_Delete(json.node);
-}
-
 /* The model's file of a training in bf16 has what that computes with, whose ties go away from zero; masters
  * are whole. */
 static void ties_are_saved_as_they_are_used(void **state)
@@ -372,5 +357,5 @@ AH_TEST_SUITE("train/checkpoint", cmocka_unit_test(what_goes_in_comes_out),
               cmocka_unit_test(ties_are_saved_as_they_are_used), cmocka_unit_test(names_are_hugging_faces),
               cmocka_unit_test(infinity_is_not_saved), cmocka_unit_test(wrong_state),
               cmocka_unit_test(a_damaged_one_gives_way_to_the_one_before),
-              cmocka_unit_test(an_incomplete_one_is_refused), cmocka_unit_test(the_first_format_is_read),
+              cmocka_unit_test(an_incomplete_one_is_refused),
               cmocka_unit_test(a_reader_beside_a_writer_gets_a_whole_one))

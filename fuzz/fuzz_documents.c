@@ -1,6 +1,6 @@
 /* One byte of settings, then any bytes as a file of documents: refused with a line, or texts that lie within it. */
+#include "data/documents.h"
 #include "fuzz.h"
-#include "io/documents.h"
 
 int FUZZ_TARGET(const uint8_t *data, size_t size)
 {

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "fuzz.h"
 #include "io/gguf.h"
-#include "io/model_tokenizer.h"
 #include "model/gguf.h"
+#include "source/model_tokenizer.h"
 
 static void tensor_read(const struct ah_gguf_tensor *tensor)
 {

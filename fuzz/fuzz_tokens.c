@@ -1,7 +1,7 @@
 /* Three bytes of settings, then any bytes as a data file, packed or not: refused, or every batch holds tokens of the
  * vocabulary. */
+#include "data/tokens.h"
 #include "fuzz.h"
-#include "io/tokens.h"
 #include "op/op.h"
 
 enum { FUZZ_SEQ_MOST = 16, FUZZ_BATCH = 3 };

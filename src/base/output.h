@@ -5,7 +5,7 @@
  *   a pipe, a device (of characters), an open file (/dev/stdout, /dev/fd/N)   written to as it is
  *   a folder, a socket, a device of blocks                                     refused
  *
- * Takes a path, gives a descriptor to write to. Knows not what is read: io/inputs.h. */
+ * Takes a path, gives a descriptor to write to. Knows not what is read: source/inputs.h. */
 #ifndef AH_BASE_OUTPUT_H
 #define AH_BASE_OUTPUT_H
 

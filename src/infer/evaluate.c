@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "data/mixture_parse.h"
 #include "infer/inference.h"
-#include "io/mixture_parse.h"
 #include "io/safetensors.h"
 #include "io/stream.h"
 

@@ -7,10 +7,10 @@
 #include "infer/export_adapter.h"
 #include "infer/export_name.h"
 #include "infer/export_type.h"
-#include "io/gguf_by_name.h"
-#include "io/gguf_tokenizer.h"
-#include "io/model_files.h"
 #include "model/gguf.h"
+#include "source/gguf_by_name.h"
+#include "source/gguf_tokenizer.h"
+#include "source/model_files.h"
 #include "train/weight_tensors.h"
 #include "train/weights.h"
 

@@ -10,8 +10,8 @@
 #include "graph/graph.h"
 #include "infer/export_name.h"
 #include "infer/export_type.h"
-#include "io/adapter_config.h"
 #include "model/gguf.h"
+#include "source/adapter_config.h"
 
 enum { NAME_SIZE = 256 };
 

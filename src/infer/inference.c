@@ -6,12 +6,12 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "bind/bind.h"
-#include "io/adapter_files.h"
-#include "io/folder.h"
 #include "io/gguf.h"
-#include "io/model_chat.h"
-#include "io/model_path.h"
 #include "sched/sched.h"
+#include "source/adapter_files.h"
+#include "source/folder.h"
+#include "source/model_chat.h"
+#include "source/model_path.h"
 #include "train/weights.h"
 
 /* ---- which files ------------------------------------------------------------------------------------------------- */

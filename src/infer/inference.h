@@ -9,7 +9,7 @@
 #include "train/checkpoint.h"
 
 struct ah_inference {
-    char *place;                       /* what was opened: a folder or GGUF file (io/model_path.h) */
+    char *place;                       /* what was opened: a folder or GGUF file (source/model_path.h) */
     struct ah_checkpoint checkpoint;   /* its folder is null where the weights are no checkpoint's */
     char *weights;                     /* then, and where an adapter is beside them: their file; else null */
     char *adapter, *base;              /* folders of an adapter, and of the model that names; null: none, or given */

@@ -6,11 +6,11 @@
 #include "base/file.h"
 #include "graph/graph.h"
 #include "infer/inference.h"
-#include "io/adapter_files.h"
-#include "io/new_folder.h"
 #include "io/safetensors.h"
 #include "io/shards.h"
 #include "op/bf16.h"
+#include "source/adapter_files.h"
+#include "source/new_folder.h"
 #include "train/weight_tensors.h"
 #include "train/weights.h"
 

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "data/corpus.h"
 #include "infer/inference.h"
 #include "infer/sample.h"
-#include "io/corpus.h"
-#include "io/model_chat.h"
+#include "source/model_chat.h"
 #include "tokenizer/utf8.h"
 
 enum { CONTEXT_MOST = 4096, ANSWER_MOST = 512 };

@@ -38,7 +38,7 @@ int ah__gguf_swapped(struct ah_gguf_swap *swap, const struct ah_gguf *file, cons
 
 /* The keys of a model, general.architecture first. AH_EINPUT names what GGUF has no key for; AH_ENOMEM. */
 int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *model);
-/* Adds to notes (io/gguf_by_name.h) what llama.cpp computes otherwise from them. AH_ENOMEM. */
+/* Adds to notes (source/gguf_by_name.h) what llama.cpp computes otherwise from them. AH_ENOMEM. */
 int ah__gguf_note_config(struct ah_buf *notes, const struct ah_model *model);
 /* general.architecture alone. AH_EINPUT: llama.cpp has none for the model. */
 int ah__gguf_put_architecture(struct ah_gguf_writer *writer, const struct ah_model *model);

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "io/gguf_by_name.h"
 #include "model/decoder.h"
 #include "model/gguf_internal.h"
+#include "source/gguf_by_name.h"
 
 #define WINDOW "attention.sliding_window"
 #define PATTERN "attention.sliding_window_pattern"

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "io/gguf_by_name.h"
 #include "model/gguf.h"
 #include "model/gguf_internal.h"
+#include "source/gguf_by_name.h"
 
 /* What becomes a key as it is. */
 static const struct ah_gguf_size copied[] = {

@@ -8,12 +8,12 @@
 #include "base/hash.h"
 #include "graph/graph.h"
 #include "graph/tuning.h"
-#include "io/adapter_config.h"
-#include "io/gguf_files.h"
-#include "io/model_path.h"
 #include "model/family.h"
 #include "model/gguf.h"
 #include "model/keys.h"
+#include "source/adapter_config.h"
+#include "source/gguf_files.h"
+#include "source/model_path.h"
 
 enum { CONFIG_BYTES = 1 << 20 };
 

@@ -7,10 +7,10 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/json.h"
-#include "io/adapter_config.h"
-#include "io/folder.h"
 #include "plan/plan_internal.h"
 #include "report/curve.h"
+#include "source/adapter_config.h"
+#include "source/folder.h"
 #include "timeline/svg_panel.h"
 
 struct report {

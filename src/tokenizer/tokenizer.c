@@ -82,7 +82,7 @@ static void bytes_close(const struct ah_tokenizer *tokenizer)
     (void)tokenizer;
 }
 
-/* What ends documents of bytes (io/corpus.h): no text has it. */
+/* What ends documents of bytes (data/corpus.h): no text has it. */
 static const int32_t byte_stops[] = {0};
 
 const struct ah_tokenizer ah__tokenizer_bytes = {

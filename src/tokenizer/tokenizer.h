@@ -1,7 +1,7 @@
 /* Tokenizers: text to token ids and back. Takes bytes, gives ids below vocab_size; knows no models and no files of
  * data. Which one a model has is said by its folder: tokenizer.json, or vocab.json beside merges.txt, or
- * tokenizer.model; of a folder that says nothing byte-level tokens are given (io/model_tokenizer.h: whether they will
- * do). A new kind is one file, and its row in tokenizer.c.
+ * tokenizer.model; of a folder that says nothing byte-level tokens are given (source/model_tokenizer.h: whether they
+ * will do). A new kind is one file, and its row in tokenizer.c.
  *
  * Text that is no UTF-8 is read as U+FFFD for each wrong part by tokenizers that know characters; byte-level tokens
  * take every byte. A tokenizer remembers words, so it is used from one thread at a time. */

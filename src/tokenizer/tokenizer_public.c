@@ -1,4 +1,4 @@
-/* The public calls about tokenizers that are open; io/model_tokenizer.c opens them. */
+/* The public calls about tokenizers that are open; source/model_tokenizer.c opens them. */
 #include "base/alloc.h"
 #include "tokenizer/tokenizer.h"
 

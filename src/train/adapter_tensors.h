@@ -5,7 +5,7 @@
 #define AH_TRAIN_ADAPTER_TENSORS_H
 
 #include "autohete.h"
-#include "io/adapter_config.h"
+#include "source/adapter_config.h"
 #include "train/weight_tensors.h"
 
 struct ah_adapter_tensors {

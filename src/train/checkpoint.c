@@ -11,10 +11,10 @@
 
 #include "base/file.h"
 #include "dev/host/code8.h"
-#include "io/adapter_config.h"
-#include "io/folder.h"
 #include "io/shards.h"
 #include "op/bf16.h"
+#include "source/adapter_config.h"
+#include "source/folder.h"
 
 static const int64_t most = (int64_t)1 << 52;
 

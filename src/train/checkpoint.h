@@ -3,7 +3,7 @@
  *     model.safetensors      parameters under their Hugging Face names, in order of names, in F32 or BF16; or, above
  *                            settings.shard_bytes, several files and model.safetensors.index.json
  *     config.json            the model definition's configuration
- *     tokenizer.json ..      what io/model_files.h lists, as it lay beside the model
+ *     tokenizer.json ..      what source/model_files.h lists, as it lay beside the model
  *     optimizer.safetensors  NAME.exp_avg and NAME.exp_avg_sq of every parameter, as they are kept: F32, BF16, or U8,
  *                            codes of dev/code8.h, beside NAME.exp_avg.scale and NAME.exp_avg_sq.scale, an F32 for each
  *                            256 of them; NAME.master, the F32 parameter, where model.safetensors has it rounded
@@ -17,9 +17,9 @@
 #ifndef AH_TRAIN_CHECKPOINT_H
 #define AH_TRAIN_CHECKPOINT_H
 
-#include "io/mixture.h"
-#include "io/model_files.h"
+#include "data/mixture.h"
 #include "run/run.h"
+#include "source/model_files.h"
 #include "train/settings.h"
 
 struct ah_checkpoint {
@@ -32,7 +32,7 @@ struct ah_checkpoint {
     uint64_t base_signature; /* of these: ah__weights_signature */
     int64_t step;            /* steps done; the next batch of the data is batch number `step` */
     double loss;             /* of that step */
-    bool bytes;              /* text was its bytes, whatever the vocabulary (io/model_tokenizer.h) */
+    bool bytes;              /* text was its bytes, whatever the vocabulary (source/model_tokenizer.h) */
     int64_t data_tokens;
     uint64_t data_signature;
     struct ah_mixture_mark *sources; /* of data that are several */

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/adapter_config.h"
+#include "source/adapter_config.h"
 #include "train/checkpoint_internal.h"
 
 const char *const ah__checkpoint_files[AH_PART_COUNT] = {"model.safetensors", "optimizer.safetensors"};

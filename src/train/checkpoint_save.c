@@ -5,12 +5,12 @@
 
 #include "base/file.h"
 #include "dev/planes.h"
-#include "io/adapter_config.h"
-#include "io/folder.h"
-#include "io/model_files.h"
-#include "io/model_path.h"
 #include "io/shards.h"
 #include "op/bf16.h"
+#include "source/adapter_config.h"
+#include "source/folder.h"
+#include "source/model_files.h"
+#include "source/model_path.h"
 #include "train/checkpoint_internal.h"
 
 static float value_at(const void *values, enum ah_dtype dtype, int64_t i)

@@ -9,12 +9,12 @@
 
 #include "base/file.h"
 #include "base/output.h"
-#include "io/corpus.h"
-#include "io/inputs.h"
-#include "io/model_tokenizer.h"
-#include "io/token_file.h"
-#include "io/tokens.h"
+#include "data/corpus.h"
+#include "data/token_file.h"
+#include "data/tokens.h"
 #include "partition/partition.h"
+#include "source/inputs.h"
+#include "source/model_tokenizer.h"
 
 enum { TOKENS_16_BITS = 1 << 16, COPIED_TOKENS = 1 << 14 };
 

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "io/folder.h"
 #include "io/gguf.h"
 #include "model/model.h"
 #include "plan/search.h"
 #include "sched/sched.h"
+#include "source/folder.h"
 #include "train/training.h"
 #include "train/weights.h"
 

@@ -1,8 +1,8 @@
 /* The adapter that a training begins with, and what is said of the model that adapters are of. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/adapter_files.h"
-#include "io/model_path.h"
+#include "source/adapter_files.h"
+#include "source/model_path.h"
 #include "train/training.h"
 
 /* Factors of one scale are trained. What is beside them, or scaled otherwise, would be lost in a checkpoint. */

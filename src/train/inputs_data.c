@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "io/adapter_files.h"
-#include "io/model_tokenizer.h"
+#include "source/adapter_files.h"
+#include "source/model_tokenizer.h"
 #include "train/training.h"
 
 /* Of each source, held out for evaluation. Part of the training's meaning: changing it would break resuming bit for

@@ -6,7 +6,7 @@
 #ifndef AH_TRAIN_LOOP_H
 #define AH_TRAIN_LOOP_H
 
-#include "io/mixture.h"
+#include "data/mixture.h"
 #include "run/run.h"
 #include "train/metrics.h"
 #include "train/settings.h"

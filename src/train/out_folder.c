@@ -9,9 +9,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/folder.h"
-#include "io/inputs.h"
-#include "io/mixture_parse.h"
+#include "data/mixture_parse.h"
+#include "source/folder.h"
+#include "source/inputs.h"
 
 /* Whether dir has what would be lost. What a training left that never completed a checkpoint is not: its metrics are
  * kept aside. */

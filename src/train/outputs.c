@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/model_tokenizer.h"
+#include "source/model_tokenizer.h"
 #include "train/pictures.h"
 #include "train/weights.h"
 

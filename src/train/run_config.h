@@ -4,7 +4,7 @@
 #ifndef AH_TRAIN_RUN_CONFIG_H
 #define AH_TRAIN_RUN_CONFIG_H
 
-#include "io/mixture.h"
+#include "data/mixture.h"
 #include "train/settings.h"
 
 /* One source of the data; what is only written has been met, not asked for. */

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "io/folder_internal.h"
+#include "source/folder_internal.h"
 #include "train/training.h"
 #include "train/weights.h"
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "io/adapter_config.h"
-#include "io/adapter_files.h"
 #include "op/codes.h"
+#include "source/adapter_config.h"
+#include "source/adapter_files.h"
 
 struct ah_tuning ah__tuning_view(const struct ah_tuning_settings *settings)
 {

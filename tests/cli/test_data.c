@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/program.h"
-#include "io/token_file.h"
+#include "data/token_file.h"
 
 enum { DOCUMENTS = 26 };
 

@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/model_tokenizer.h"
 #include "io/safetensors.h"
+#include "source/model_tokenizer.h"
 #include "train/tiny.h"
 
 enum { LENGTH = 53, SEQ = 8 };

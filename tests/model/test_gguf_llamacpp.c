@@ -7,10 +7,10 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
-#include "io/gguf_tokenizer.h"
-#include "io/model_tokenizer.h"
 #include "model/gguf.h"
 #include "model/model.h"
+#include "source/gguf_tokenizer.h"
+#include "source/model_tokenizer.h"
 #include "test.h"
 
 #define SIZES                                                                                                          \

@@ -1,7 +1,7 @@
 /* Examples that share a sequence are learned as if each had one of its own: losses, norms and parameters. */
 #include "bind/bind.h"
+#include "data/pack.h"
 #include "golden/families.h"
-#include "io/pack.h"
 #include "model/model.h"
 #include "run/exact.h"
 #include "train/schedule.h"

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/tokens.h"
+#include "data/tokens.h"
 #include "test.h"
 
 static void bytes_there_and_back(void **state)

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "golden/crc.h"
-#include "io/model_tokenizer.h"
+#include "source/model_tokenizer.h"
 #include "test.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_strings.h"

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "golden/crc.h"
 #include "io/gguf_write.h"
-#include "io/model_files.h"
-#include "io/model_tokenizer.h"
+#include "source/model_files.h"
+#include "source/model_tokenizer.h"
 #include "train/tiny.h"
 #include "train/weight_tensors.h"
 

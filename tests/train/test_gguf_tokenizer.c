@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "io/gguf_write.h"
-#include "io/model_tokenizer.h"
+#include "source/model_tokenizer.h"
 #include "train/tiny.h"
 
 static const char config[] =

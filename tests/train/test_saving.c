@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "io/folder.h"
+#include "source/folder.h"
 #include "train/tiny.h"
 
 struct watch {

@@ -1,0 +1,173 @@
+/* Removing step folders: what a checkpoint has goes, what somebody else put there stays. */
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "source/folder.h"
+#include "source/folder_internal.h"
+#include "source/model_files.h"
+
+/* By the folder's checksums, or, where a save was interrupted before them, by the names that checkpoints have; also
+ * a temporary of such a name. */
+static bool is_ours(const char *name, const struct ah_json *listed)
+{
+    static const char *const patterns[] = {"*.safetensors", "state.json"};
+    const char *mark = strstr(name, ".tmp-");
+    char stem[256];
+    snprintf(stem, sizeof stem, "%.*s", (int)(mark ? mark - name : (long)strlen(name)), name);
+    if (listed->node)
+        return cJSON_GetObjectItemCaseSensitive(listed->node, stem);
+    for (size_t i = 0; i < AH_LENGTH(patterns); i++)
+        if (fnmatch(patterns[i], stem, 0) == 0)
+            return true;
+    return ah__folder_links(stem);
+}
+
+/* Goes last: what is interrupted is known by it the next time. */
+static bool is_checksums(const char *name, const struct ah_json *listed)
+{
+    (void)listed;
+    return strcmp(name, AH_CHECKSUMS) == 0;
+}
+
+static bool is_template(const char *name, const struct ah_json *listed)
+{
+    (void)listed;
+    return fnmatch("*.jinja*", name, 0) == 0;
+}
+
+/* Files of one folder, as many as it returns; errors show when the folder is removed. */
+static int files_remove(const char *folder, bool (*is)(const char *name, const struct ah_json *listed),
+                        const struct ah_json *listed)
+{
+    DIR *list = opendir(folder);
+    int count = 0;
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        count += is(entry->d_name, listed) && unlinkat(dirfd(list), entry->d_name, 0) == 0;
+    if (list)
+        closedir(list);
+    return count;
+}
+
+static int has_checksums(bool *out, const char *folder)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/" AH_CHECKSUMS, folder));
+    *out = ah__path_exists(path);
+    ah__free(path);
+    return AH_OK;
+}
+
+static int listed_load(struct ah_json *root, struct ah_json *files, const char *folder)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/" AH_CHECKSUMS, folder));
+    int status = ah__path_exists(path) ? ah__json_load(root, path) : AH_EINPUT;
+    if (status == AH_OK)
+        status = ah__json_object(files, root, "files");
+    ah__free(path);
+    return status == AH_ENOMEM ? status : AH_OK; /* damaged, it lists nothing */
+}
+
+int ah__folder_remove_step(bool *stays, const char *folder)
+{
+    struct ah_json root = {0}, files = {0};
+    struct stat info;
+    char *templates;
+    bool whole;
+    int count = 0;
+    *stays = false;
+    if (lstat(folder, &info) != 0 && errno == ENOENT)
+        return AH_OK;
+    int status = listed_load(&root, &files, folder);
+    if (status == AH_OK)
+        status = ah__sprintf(&templates, "%s/" AH_MORE_TEMPLATES, folder);
+    if (status == AH_OK) {
+        count = files_remove(templates, is_template, NULL);
+        (void)rmdir(templates);
+        ah__free(templates);
+        count += files_remove(folder, is_ours, &files);
+        count += files_remove(folder, is_checksums, NULL);
+    }
+    ah__json_free(&root);
+    if (status != AH_OK || rmdir(folder) == 0)
+        return status;
+    int cause = errno;
+    AH_TRY(has_checksums(&whole, folder)); /* then its files cannot be removed */
+    bool left = !whole && (cause == ENOTEMPTY || cause == EEXIST || cause == ENOTDIR);
+    *stays = left && count > 0;
+    return left ? AH_OK : ah__fail(AH_EIO, "%s: cannot remove: %s", folder, strerror(cause));
+}
+
+int ah__folder_stays(char **left, const char *folder)
+{
+    return *left ? AH_OK : ah__strdup(left, folder);
+}
+
+/* ---- lower steps ------------------------------------------------------------------------------------------------- */
+
+struct prune {
+    char **left;
+    int64_t below;  /* only lower steps */
+    int64_t lowest; /* found among them, -1: none */
+    int count;
+};
+
+/* One without checksums is no checkpoint: it stays for what else is in it. */
+static int prune_count(const char *path, int64_t step, void *context)
+{
+    struct prune *prune = context;
+    bool whole;
+    if (step >= prune->below)
+        return AH_OK;
+    AH_TRY(has_checksums(&whole, path));
+    prune->count += whole;
+    if (whole && (prune->lowest < 0 || step < prune->lowest))
+        prune->lowest = step;
+    return AH_OK;
+}
+
+/* Goes at once for whoever reads beside, as it came; what stays of it has its name again. */
+static int prune_one(bool *stays, const char *path, const char *temporary)
+{
+    if (rename(path, temporary) == 0) {
+        AH_TRY(ah__folder_remove_step(stays, temporary));
+        return !*stays || rename(temporary, path) == 0 ? AH_OK
+                                                       : ah__fail(AH_EIO, "%s: cannot keep: %s", path, strerror(errno));
+    }
+    if (errno == ENOTEMPTY || errno == EEXIST) /* somebody's folder has that name */
+        return ah__folder_remove_step(stays, path);
+    return ah__fail(AH_EIO, "%s: cannot remove: %s", path, strerror(errno));
+}
+
+static int prune_lowest(const char *path, int64_t step, void *context)
+{
+    const struct prune *prune = context;
+    char *temporary;
+    bool stays = false;
+    if (step != prune->lowest)
+        return AH_OK;
+    AH_TRY(ah__sprintf(&temporary, "%s.tmp", path));
+    int status = prune_one(&stays, path, temporary);
+    ah__free(temporary);
+    return status == AH_OK && stays ? ah__folder_stays(prune->left, path) : status;
+}
+
+/* Steps above this one belong to another run that got further: not ours to remove. */
+int ah__folder_prune(char **left, const char *dir, int64_t step, int keep)
+{
+    for (;;) {
+        struct prune prune = {left, step, -1, 0};
+        AH_TRY(ah__folder_walk(dir, "", prune_count, &prune));
+        if (prune.count < (keep < 1 ? 1 : keep))
+            return AH_OK;
+        AH_TRY(ah__folder_walk(dir, "", prune_lowest, &prune));
+    }
+}

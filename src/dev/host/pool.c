@@ -229,6 +229,8 @@ int ah__pool_new(struct ah_pool **out, int threads, int core)
     if (threads < 1)
         return ah__fail(AH_EINTERNAL, "a pool of %d threads, expected at least 1", threads);
     AH_TRY(ah__new(&pool, 1, sizeof *pool));
+    /* OpenMP reads the environment when it is first called: here, where the caller cannot change it meanwhile. */
+    (void)omp_get_max_threads();
     pool->threads = threads;
     pool->core = core;
     pthread_mutex_init(&pool->lock, NULL);

@@ -6,8 +6,9 @@
 #include "base/file.h"
 #include "timeline/timeline.h"
 
-/* Which item hands what to which, for one partition or group; what crosses from one iteration into the next is joined
- * by time. It is handed on once: a gradient that is summed over ranks goes to the host from there. */
+/* Dependencies between items of one partition or group: `from` hands `what` to `to`. An edge with `crosses` leads into
+ * the next iteration and is joined by time. Each span hands something on once: a gradient that is summed over ranks
+ * goes to the host from the reduction. */
 static const struct edge {
     enum ah_item_kind from, to;
     bool crosses;
@@ -44,7 +45,7 @@ static const struct edge {
     {AH_ITEM_ACTIVATIONS_IN, AH_ITEM_BACKWARD, false, "activations"},
 };
 
-/* The trace counts in microseconds. */
+/* Times in the trace are microseconds. */
 #define US_FORMAT "%lld.%03lld"
 #define US(ns) (long long)((ns) / 1000), (long long)((ns) % 1000)
 
@@ -52,7 +53,7 @@ static const struct edge {
 struct part {
     const struct ah_timeline *timeline;
     int pid;
-    int64_t origin_ns; /* what is time 0 in the trace */
+    int64_t origin_ns; /* the time that is 0 in the trace */
 };
 
 static const char *source_of(const struct ah_timeline *timeline)
@@ -60,7 +61,7 @@ static const char *source_of(const struct ah_timeline *timeline)
     return timeline->predicted ? "predicted" : "measured";
 }
 
-/* What the events do not say of a timeline: src/timeline/load.c reads it again. */
+/* Writes the fields of a timeline that no event carries. src/timeline/load.c reads them again. */
 static void about(struct ah_buf *buf, const struct part *part)
 {
     const struct ah_timeline *timeline = part->timeline;
@@ -165,7 +166,7 @@ static void memory(struct ah_buf *buf, const struct part *part)
     }
 }
 
-/* Spans ordered by one of their two times. */
+/* A span and its start or its end, to sort by. */
 struct order {
     int64_t time_ns;
     size_t span;
@@ -182,7 +183,7 @@ static int by_time(const void *a, const void *b)
 static void arrow(struct ah_buf *buf, const struct part *part, const struct edge *edge, const struct ah_span *from,
                   const struct ah_span *to, int id)
 {
-    /* Viewers bind the tail to the slice that covers its time, and a slice's end lies outside it. */
+    /* Viewers bind the tail to the slice that covers its time, and a slice does not cover its own end. */
     int64_t tail_ns = from->end_ns > from->start_ns ? from->end_ns - 1 : from->end_ns;
     ah__buf_printf(buf,
                    ",\n{\"ph\": \"s\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"dependency\", "
@@ -194,23 +195,24 @@ static void arrow(struct ah_buf *buf, const struct part *part, const struct edge
                    part->pid, (int)to->lane, edge->what, id, US(to->start_ns - part->origin_ns));
 }
 
-/* Partitions, and places of blocks below. */
+/* Returns the number of partitions and of places for frozen lowest blocks. */
 static size_t tails(const struct ah_timeline *timeline)
 {
     return (size_t)timeline->layers + 2 + AH_BELOW_PLACES;
 }
 
-/* Where an edge keeps its newest possible tail: inside an iteration, two iterations may be under way at once. */
+/* Returns the entry of `latest` for the newest possible tail of an edge. An edge inside an iteration has two entries,
+ * since two iterations may run at once. */
 static size_t *tail_of(size_t *latest, const struct ah_timeline *timeline, size_t edge, const struct ah_item *item)
 {
     size_t parity = edges[edge].crosses ? 0 : (size_t)(item->iteration & 1);
     size_t of = (size_t)item->partition;
-    if (item->below > 0) /* of those below as many as there are places for */
+    if (item->below > 0) /* frozen lowest blocks share AH_BELOW_PLACES entries */
         of = (size_t)(timeline->layers + 2 + item->below % AH_BELOW_PLACES);
     return &latest[(edge * tails(timeline) + of) * 2 + parity];
 }
 
-/* What span `tail - 1` had to hand on it has no more. */
+/* Removes span `tail - 1` from all edges of the same kind and name as `edge`: it has handed on what it had. */
 static void hand_on(size_t *latest, const struct ah_timeline *timeline, const struct edge *edge, size_t tail)
 {
     for (size_t e = 0; e < AH_LENGTH(edges); e++) {
@@ -220,7 +222,8 @@ static void hand_on(size_t *latest, const struct ah_timeline *timeline, const st
     }
 }
 
-/* Walks the spans by start; `latest` holds the newest possible tails that have ended and have no arrow yet. */
+/* Writes the arrows, walking spans by start. `latest` holds the newest possible tails that have ended and have no arrow
+ * yet. */
 static void arrows(struct ah_buf *buf, const struct part *part, const struct order *starts, const struct order *ends,
                    size_t *latest, int *id)
 {

@@ -1,4 +1,4 @@
-/* A timeline read back from the trace that json.c writes. */
+/* Reads a timeline back from the trace that json.c writes. */
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static int about_read(struct ah_timeline *timeline, int64_t *pid, const struct a
     return AH_OK;
 }
 
-/* An event of one of the phases that carry what ran ('X') and the memory ('C'), of this process. */
+/* Returns true if the event is of this process and phase: 'X' carries spans, 'C' the memory. */
 static bool event_is(const struct ah_json *event, const char *phase, int64_t pid)
 {
     const cJSON *ph = cJSON_GetObjectItemCaseSensitive(event->node, "ph");
@@ -115,7 +115,7 @@ static int events_read(struct ah_timeline *timeline, const cJSON *events, int64_
     return AH_OK;
 }
 
-/* Null where the file has none of that name. */
+/* Leaves *out as it is if the file has no timeline of that name. */
 static int one_read(struct ah_timeline **out, const struct ah_json *json, const cJSON *events, const char *name)
 {
     struct ah_json other, about;

@@ -35,7 +35,7 @@ static void prologue(struct ah_buf *buf, int height, int layers)
                    "patternTransform=\"rotate(45)\"><rect width=\"1.8\" height=\"5\" fill=\"#ffffff\" "
                    "fill-opacity=\"0.5\"/></pattern>\n<linearGradient id=\"ramp\">",
                    AH_SVG_WIDTH, height, AH_SVG_WIDTH, height);
-    /* hard steps, one for each block while they can be told apart */
+    /* hard steps, one for each block as long as the eye can tell them apart */
     int steps = layers < 48 ? layers : 48;
     for (int i = 0; i < steps; i++) {
         char colour[8];
@@ -54,7 +54,7 @@ static void swatch(struct ah_buf *buf, double x, int y, const char *fill, bool a
         ah__buf_printf(buf, "<rect class=\"again\" x=\"%.1f\" y=\"%d\" width=\"18\" height=\"12\" rx=\"2\"/>", x, y);
 }
 
-/* What a swatch of the legend shows. */
+/* The kind of swatch in the legend. */
 enum mark { MARK_WORK, MARK_RAMP, MARK_LATE, MARK_SLOTS, MARK_ALWAYS };
 
 static void mark(struct ah_buf *buf, enum mark mark, const char *colour, bool again, double x, int y)
@@ -84,7 +84,7 @@ static void legend(struct ah_buf *buf, int layers, int y)
 {
     char blocks[32];
     snprintf(blocks, sizeof blocks, "blocks 1 to %d", layers);
-    /* a row's entries one after the other, each with its width */
+    /* the entries of a row in order, each with its width in pixels */
     const struct {
         const char *text;
         enum mark mark;
@@ -117,7 +117,7 @@ static void legend(struct ah_buf *buf, int layers, int y)
     }
 }
 
-/* A long one in smaller letters, so that it ends within the picture. */
+/* Writes a line of text. A long line gets smaller letters, so that it ends within the picture. */
 static void line(struct ah_buf *buf, const char *text, int y)
 {
     enum { USUAL = 12, FITS = 130 }; /* pixels; characters */

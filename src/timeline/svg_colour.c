@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-/* Blocks take the colours of this ramp from the first to the last. */
+/* Blocks have the colours of this ramp, from the first block to the last. */
 static const int ramp[][3] = {{13, 148, 136}, {14, 116, 190}, {79, 70, 229}, {147, 51, 207}, {219, 39, 119}};
 static const int embedding_colour[3] = {71, 85, 105}, head_colour[3] = {217, 119, 6}, grey[3] = {148, 163, 184};
 
@@ -21,7 +21,7 @@ static void base_colour(int rgb[3], int partition, int layers)
 
 void ah__svg_colour(char text[8], int partition, int layers, enum ah_svg_shade shade)
 {
-    /* share of the colour, and what the rest is: white or black */
+    /* share of the partition's colour; the rest is white (255) or nearly black (24) */
     static const struct {
         double share;
         int rest;

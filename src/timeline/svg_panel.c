@@ -1,4 +1,4 @@
-/* One timeline of the image: lanes, iteration boundaries, the device memory under them, the time axis. */
+/* Draws one timeline of the image: lanes, iteration boundaries, device memory below them, time axis. */
 #include "timeline/svg_panel.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static const enum ah_svg_shade shades[AH_ITEM_COUNT] = {
     [AH_ITEM_GATHER] = AH_SVG_LIGHT,         [AH_ITEM_REDUCE] = AH_SVG_SOLID,
 };
 
-/* The tops of what a panel consists of; rows[lane] < 0: nothing ever ran there. */
+/* Vertical positions of a panel's parts, in pixels; rows[lane] < 0: no work ever ran on the lane. */
 struct places {
     int rows[AH_LANE_COUNT];
     int lanes_end, memory, memory_end;
@@ -83,7 +83,7 @@ double ah__svg_tick(const struct ah_svg_ticks *ticks, int index)
     return (ticks->first + index) * ticks->step;
 }
 
-/* The largest unit of which the value is a few. */
+/* Returns the largest unit in which the value is at least 4, else the smallest unit. */
 static struct ah_svg_unit unit_of(const struct ah_svg_unit *units, size_t count, double value)
 {
     size_t at = 0;
@@ -152,7 +152,7 @@ static void item_tooltip(struct ah_buf *buf, const struct ah_svg_panel *panel, c
                    (double)(span->end_ns - panel->view.start_ns) / 1e6, (double)(span->end_ns - span->start_ns) / 1e6);
 }
 
-/* Whether the span runs after the end of its own iteration's compute. */
+/* Returns true if the span runs after the end of its own iteration's compute. */
 static bool is_late(const struct ah_svg_panel *panel, const struct ah_span *span)
 {
     const struct ah_view *view = &panel->view;
@@ -172,7 +172,7 @@ static void item(struct ah_buf *buf, const struct ah_svg_panel *panel, const str
     bool recomputes = span->item.kind == AH_ITEM_BACKWARD && (span->item.recompute || span->item.selective);
     bool again = shades[span->item.kind] == AH_SVG_AGAIN || recomputes;
     ah__svg_colour(colour, span->item.partition, panel->timeline->layers, shades[span->item.kind]);
-    /* a hair of white between neighbours, where there is room for it */
+    /* a thin white line between neighbours, if the span is wide enough */
     double drawn = width > 3 ? width - 0.7 : width;
     ah__buf_printf(buf, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" rx=\"%g\" fill=\"%s\">", x, y, drawn,
                    ROW, width > 8 ? 2.0 : 0.0, colour);
@@ -240,7 +240,7 @@ static void scale_init(struct scale *scale, const struct ah_svg_panel *panel, in
     *scale = (struct scale){peak, panel->memory_unit, y, MEMORY, scale->shows_budget};
 }
 
-/* The outline of memory in use, from the left edge of the plot to the right one, as path commands. */
+/* Writes the outline of memory in use, from the left edge of the plot to the right edge, as path commands. */
 static void outline(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct scale *scale)
 {
     const struct ah_timeline *timeline = panel->timeline;
@@ -284,7 +284,7 @@ static void memory_axis(struct ah_buf *buf, const struct scale *scale)
                    scale->unit.name);
 }
 
-/* The least that buffers hold between two places of the plot. */
+/* Returns the smallest number of buffers in use between two horizontal positions of the plot. */
 static int least_buffers(const struct ah_svg_panel *panel, double from, double to)
 {
     const struct ah_timeline *timeline = panel->timeline;
@@ -302,7 +302,8 @@ static int least_buffers(const struct ah_svg_panel *panel, double from, double t
     return least < 0 || before < least ? before : least;
 }
 
-/* Each band is named in it, where there is room; the upper one may be interrupted. */
+/* Writes the name of each band into it, if there is room. The upper band may be too low in places: its name starts at
+ * the first position where it is high enough. */
 static void memory_names(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct scale *scale)
 {
     static const char buffers_text[] = "buffers in use: parameters and gradients of blocks";
@@ -379,7 +380,7 @@ static void heading(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
     memory_figures(buf, panel, y + 35);
 }
 
-/* What lies beyond the two iterations is shown pale: it fills the plot of the faster of two panels. */
+/* Draws pale what follows the two iterations. It fills the plot of the faster of two panels. */
 static void beyond(struct ah_buf *buf, const struct ah_svg_panel *panel, int y, int end)
 {
     double x = x_of(panel, panel->view.end_ns);

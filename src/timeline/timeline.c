@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, states
- * in, update on the host or staged, activations and sums out and in. Prefetch, states in and update also a second time,
- * after a speculative update that did not count. Of a block below: forward and prefetch. */
+/* Most items of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload,
+ * states in, update on the host or staged, activations and sums out and in. Prefetch, states in and update run a second
+ * time after a speculative update that did not count. Items of a frozen lowest block: forward and prefetch. */
 enum { ITEMS_BELOW = 2, ITEMS_PER_PARTITION = 20, ITEMS_IN_CHUNKS = 7, ITEMS_PER_ITERATION = 3 };
 
 int ah__timeline_new(struct ah_timeline **out, int layers, int below, int chunks, int rounds)
@@ -91,7 +91,7 @@ static int compare_int64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* End of the compute lane's last item of an iteration; -1: not in the record. */
+/* Returns the end of the compute lane's last item of an iteration, or -1 if the iteration is not in the record. */
 static int64_t iteration_end(const struct ah_timeline *timeline, int64_t iteration)
 {
     int64_t end = -1;

@@ -1,8 +1,8 @@
 #include "timeline/view.h"
 
-enum { ITERATIONS_MOST = 1 << 20 }; /* from the first to the last of a record */
+enum { ITERATIONS_MOST = 1 << 20 }; /* most iterations from the first to the last of a record */
 
-/* When one iteration of the record computed. */
+/* The time in which the compute lane ran one iteration of the record. */
 struct extent {
     int64_t start_ns, end_ns;
     bool seen, complete;
@@ -36,7 +36,7 @@ static int extents_new(struct extents *out, const struct ah_timeline *timeline)
         if (!extent->seen || span->end_ns > extent->end_ns)
             extent->end_ns = span->end_ns;
         extent->seen = true;
-        /* The embedding's backward is the last step of an iteration; evaluations have none. */
+        /* The embedding's backward is the last item of a training iteration. An evaluation has no backward. */
         if (span->item.kind == AH_ITEM_BACKWARD && span->item.partition == 0)
             extent->complete = true;
     }
@@ -48,7 +48,8 @@ static bool is_complete(const struct extents *extents, int64_t index)
     return index >= 0 && index < extents->count && extents->at[index].complete;
 }
 
-/* Index of the last iteration to show, -1: none; *pair: the one before it is shown too. */
+/* Returns the index of the last iteration to show, -1: no iteration is complete. *pair: the iteration before is shown
+ * too. */
 static int64_t choose(const struct extents *extents, bool *pair)
 {
     int64_t complete = 0, single = -1, any_pair = -1;

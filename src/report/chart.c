@@ -14,7 +14,7 @@ enum { LEFT = 64, RIGHT = 20, TOP = 84, BOTTOM = 40, PLOT = AH_CHART_WIDTH - LEF
 
 int ah__series_add(struct ah_series *series, double step, double value)
 {
-    static const double most = 1e300; /* differences of larger ones may be infinite */
+    static const double most = 1e300; /* differences of larger values may be infinite */
     if (!(fabs(value) <= most) || !(fabs(step) <= most))
         return AH_OK;
     size_t values = series->capacity;
@@ -39,7 +39,8 @@ size_t ah__series_window(const struct ah_series *series)
     return window < 1 ? 1 : window > MOST ? MOST : window;
 }
 
-/* The mean after one more value; *weight (0 at first) corrects for what came before the first. */
+/* Adds a value and returns the new mean. *sum and *weight are 0 at first; *weight corrects for the missing values
+ * before the first. */
 static double smooth(double *sum, double *weight, double value, size_t window)
 {
     double share = 2 / ((double)window + 1);
@@ -57,7 +58,7 @@ double ah__series_smoothed(const struct ah_series *series)
     return mean;
 }
 
-/* Over how many values the chart smooths its curve. */
+/* Returns the number of values over which the chart smooths its curve. */
 static size_t window_of(const struct ah_chart *chart)
 {
     return chart->plain ? 1 : ah__series_window(chart->main);
@@ -66,15 +67,19 @@ static size_t window_of(const struct ah_chart *chart)
 /* ---- scale ------------------------------------------------------------------------------------------------------- */
 
 struct scale {
-    double first, last; /* steps at the edges of the plot */
-    double low, high;   /* values at its bottom and top */
+    double first, last; /* steps at the left and right edge of the plot */
+    double low, high;   /* values at the bottom and top of the plot */
     int top, height;    /* pixels */
 };
 
 static double x_of(const struct scale *scale, double step)
 {
     double part = (step - scale->first) / (scale->last - scale->first);
-    return LEFT + (part < 0 ? 0 : part > 1 ? 1 : part) * PLOT; /* what damage put elsewhere lies at an edge */
+    return LEFT + (part < 0   ? 0
+                   : part > 1 ? 1
+                              : part) *
+                      PLOT; /* a step out of order, from a damaged file, lies at an
+                                                                * edge */
 }
 
 static double y_of(const struct scale *scale, double value)
@@ -89,8 +94,8 @@ static void widen(struct scale *scale, double value)
     scale->high = value > scale->high ? value : scale->high;
 }
 
-/* Room around the values; what differs by rounding alone is constant. The axis begins at zero where that costs the
- * curve no more than half of its height. */
+/* Adds room around the values. Values that differ only by rounding count as constant. The axis begins at zero if that
+ * costs the curve no more than half of its height. */
 static void edges_set(struct scale *scale)
 {
     static const double constant = 1e-12;
@@ -102,7 +107,7 @@ static void edges_set(struct scale *scale)
         scale->last = scale->first + fmax(1, 1e-6 * fabs(scale->first));
 }
 
-/* Wide enough for every value. */
+/* Returns a scale that is wide enough for every value. */
 static struct scale scale_of(const struct ah_chart *chart)
 {
     const struct ah_series *main = chart->main, *dots = chart->dots;
@@ -153,7 +158,7 @@ static void axes(struct ah_buf *buf, const struct scale *scale)
                        LEFT + PLOT, bottom + 34, scale->low);
 }
 
-/* The series as it is: of many values that share a column of pixels the least and the greatest. */
+/* Draws the series unsmoothed. If many values share a column of pixels, it draws the least and the greatest. */
 static void raw(struct ah_buf *buf, const struct scale *scale, const struct ah_series *series)
 {
     ah__buf_printf(buf, "<path class=\"raw\" d=\"");
@@ -186,7 +191,8 @@ static void smoothed(struct ah_buf *buf, const struct scale *scale, const struct
     ah__buf_printf(buf, "\"/>\n");
 }
 
-/* Of dots that share a place on the step axis the first is drawn, so that a picture's size has a bound. */
+/* Draws the dots. Only the first of dots that share a place on the step axis is drawn, to bound the size of the
+ * picture. */
 static void dots(struct ah_buf *buf, const struct scale *scale, const struct ah_series *series)
 {
     struct ah_buf circles = {0};

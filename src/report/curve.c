@@ -8,14 +8,14 @@
 #include "base/format.h"
 #include "base/json.h"
 
-/* A number of a line; null and missing ones are not finite. */
+/* Returns a number of a line, or NaN if it is null or missing. */
 static double number(const cJSON *line, const char *key)
 {
     const cJSON *node = cJSON_GetObjectItemCaseSensitive(line, key);
     return cJSON_IsNumber(node) ? node->valuedouble : NAN;
 }
 
-/* A series of the curves for each key that a line may have. */
+/* A key that a line may have, and the series that takes its values. */
 struct column {
     const char *key;
     struct ah_series *to;

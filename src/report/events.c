@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* A message under construction; nothing is written beyond its end. */
+/* A message under construction; put() writes nothing beyond `size`. */
 struct message {
     unsigned char *bytes;
     size_t size, used;
@@ -61,7 +61,7 @@ static void put_float(struct message *to, unsigned field, float value)
     put_little(to, bits, 4);
 }
 
-/* Fields of Event. */
+/* Field numbers of Event, Summary, Summary.Value and SessionLog, and the session's status START. */
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SESSION_LOG = 7 };
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, SESSION_LOG_STATUS = 1, SESSION_START = 1 };
 
@@ -83,7 +83,7 @@ static void put_scalar(struct message *to, const struct ah_event_scalar *scalar)
 
 /* ---- framing ----------------------------------------------------------------------------------------------------- */
 
-/* CRC-32C (Castagnoli, reflected 0x82F63B78) in the masked form that records have. */
+/* Returns the CRC-32C (Castagnoli, reflected 0x82F63B78) in the masked form that records use. */
 static uint32_t masked_crc(const unsigned char *bytes, size_t count)
 {
     uint32_t crc = UINT32_MAX;

@@ -1,5 +1,5 @@
-/* ah_report_save: a training's folder as one HTML page. Reads what training wrote, decides nothing; a file that is not
- * there leaves its section out. */
+/* ah_report_save writes a training's folder as one HTML page. It reads what training wrote and decides nothing; if a
+ * file is missing, its section is left out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 struct report {
     const char *dir;
-    char *checkpoint; /* the newest; null: none */
+    char *checkpoint; /* the newest; null: no checkpoint */
     struct ah_curves curves;
     struct ah_timeline *predicted, *measured;
     struct ah_plan plan;
@@ -25,7 +25,7 @@ struct report {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* "DIR/NAME", null where there is no such file. */
+/* Sets *out to "DIR/NAME", or to null if there is no such file. */
 static int find(char **out, const char *dir, const char *name)
 {
     *out = NULL;
@@ -79,7 +79,7 @@ static int report_read(struct report *report)
 {
     AH_TRY(ah__curves_load(&report->curves, report->dir));
     if (ah__folder_find(&report->checkpoint, report->dir) != AH_OK)
-        report->checkpoint = NULL; /* none yet */
+        report->checkpoint = NULL; /* no checkpoint yet */
     AH_TRY(timeline_read(report));
     AH_TRY(plan_read(report));
     AH_TRY(config_read(report));
@@ -277,7 +277,8 @@ static void value(struct ah_buf *buf, const cJSON *node)
         ah__buf_printf(buf, "-");
 }
 
-/* Members of an object as rows, those of an object in it after its name; what is deeper, and arrays, are left out. */
+/* Writes the members of an object as rows. Members of an object in it follow its name; deeper objects, and arrays, are
+ * left out. */
 static void rows(struct ah_buf *buf, const cJSON *object, const char *outer)
 {
     for (const cJSON *node = object->child; node; node = node->next) {
@@ -348,7 +349,8 @@ static int page(struct ah_buf *buf, const struct report *report)
     return buf->status;
 }
 
-/* In the training's folder, which may come from elsewhere. */
+/* Writes the page into the training's folder, which may come from elsewhere: ah__file_own removes a symbolic link of
+ * that name first. */
 static int own_write(const char *dir, const struct ah_buf *buf)
 {
     char *path;

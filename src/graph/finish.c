@@ -1,4 +1,4 @@
-/* Closing a recording: what must hold of the whole graph. */
+/* Closes a recording: checks the rules that concern the whole graph. */
 #include "graph/graph.h"
 #include "graph/tuning.h"
 
@@ -27,7 +27,8 @@ static int check_loss(const struct ah_graph *graph, int loss)
     return AH_OK;
 }
 
-/* What is read in parts has all of its gradient, and once, from them. */
+/* A parameter that is read by its rows: all of them must be taken, and no operator may also read the whole, so that the
+ * parts give each element of the gradient exactly once. */
 static int check_taken(const struct ah_value *value, bool used)
 {
     if (value->taken < value->meta.shape.dim[0])

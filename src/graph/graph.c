@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ELEMENTS_LOG2 = 48 }; /* of one value; keeps every byte count far inside int64_t */
+enum { MAX_ELEMENTS_LOG2 = 48 }; /* limit of one value's elements; keeps byte counts far inside int64_t */
 
 int ah_graph_new(struct ah_graph **out, enum ah_dtype compute)
 {
@@ -162,7 +162,7 @@ static int node_append(struct ah_graph *graph, const struct ah_node *node, const
     return AH_OK;
 }
 
-/* What is absent from the end of the operands is filled up. */
+/* Inputs left out at the end of `in` become -1, as do all outputs until they are made. */
 static int node_init(struct ah_node *node, const struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr,
                      struct ah_values in)
 {

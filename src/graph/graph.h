@@ -10,7 +10,7 @@
 #include "op/codes.h"
 #include "op/op.h"
 
-/* A scale is never recorded: partitions of micro-batches give their loss one. */
+/* A scale is never recorded: it is the factor of the loss that partitions of micro-batches receive. */
 enum ah_value_kind {
     AH_VALUE_TOKENS,
     AH_VALUE_TARGETS,
@@ -27,14 +27,14 @@ extern const char *const ah__value_names[];
 struct ah_value {
     struct ah_meta meta;
     enum ah_value_kind kind;
-    int producer;       /* node, -1 for tokens, targets, positions, parameters, a scale and what enters a partition */
-    int storage;        /* the value whose memory this one is (itself unless made in place) */
+    int producer; /* node; -1: no node (tokens, targets, positions, parameters, a scale and a partition's inputs) */
+    int storage;  /* value whose memory this value uses (itself unless made in place) */
     int overwritten_by; /* node that wrote over this value in place, -1: none */
     int scope;
-    const char *name; /* parameters: full dotted name; else null, as of rows of them */
+    const char *name; /* full dotted name of a parameter; else null, also for rows of a parameter */
     int whole;        /* rows of a parameter: that parameter; else the value itself */
-    int64_t first;    /* element of `whole` that it begins at */
-    int64_t taken;    /* rows of it that are parameters to operators of their own */
+    int64_t first;    /* element of `whole` at which these rows begin */
+    int64_t taken;    /* rows of this parameter that operators read as parameters of their own */
     bool frozen;      /* a parameter that training leaves as it is */
     bool adapter;     /* a parameter that is an adapter's, not the model's own */
     enum ah_init init;
@@ -54,14 +54,14 @@ struct ah_scope {
     int parent;       /* -1: top level */
 };
 
-/* Names that were asked for, and whether the model has them. */
+/* Names that the user asked for, and for each whether the model has it. */
 struct ah_graph_names {
     char **name;
     bool *found;
     size_t count;
 };
 
-/* Of a weight: its two factors, and what the first made of an input. */
+/* The adapter of a weight: its factors `a` and `up`, and `down`, the scaled product of `a` and input `x`. */
 struct ah_adapter {
     int whole, a, up, x, down; /* values */
 };
@@ -75,63 +75,65 @@ struct ah_graph {
     size_t value_count, node_count, scope_count, value_capacity, node_capacity, scope_capacity;
     int current_scope; /* -1: none */
     int tokens, targets, positions, loss;
-    bool packed;   /* what depends on positions is given them; else they follow from a token's place */
+    bool packed;   /* positions are an input of their own; else a token's place is its position */
     int64_t cache; /* rows of keys and values that attention keeps; 0: none */
-    bool decodes;  /* attention sees what it has kept, and tokens are where their positions say */
-    /* What is trained: see tuning.h. */
+    bool decodes;  /* attention reads the cache, and the positions say where tokens are */
+    /* The part of the model that is trained: see tuning.h. */
     struct ah_graph_names freeze, lora_targets; /* no targets: all linear layers */
     int lora_rank;                              /* 0: no adapters */
     float lora_scale;
-    enum ah_codes codes;     /* of frozen matrices of blocks */
-    const char *first_param; /* the model's first, as an example of a name */
+    enum ah_codes codes;     /* format of frozen matrices of blocks */
+    const char *first_param; /* name of the model's first parameter, an example for messages */
     char **linears;          /* the last parts of linear layers' names */
     struct ah_adapter *adapters;
     size_t linear_count, linear_capacity, adapter_count, adapter_capacity;
-    int status; /* first wrong recording call */
+    int status; /* of the first wrong recording call, else AH_OK */
     char *message;
     bool finished;
     uint64_t config_hash; /* of the model's configuration text, 0: unknown; goes into signatures */
 };
 
-/* Appends a value that no node makes, whole in itself. *out receives its number. */
+/* Appends a value without a producer, with memory of its own. *out receives its number. */
 int ah__graph_value(struct ah_graph *graph, int *out, const struct ah_value *value);
 
-/* The inputs of a node to be: ah__values(x, weight). What is absent is -1, or left out at the end. */
+/* The inputs of a new node, as in ah__values(x, weight). An absent input is -1, or left out at the end. */
 struct ah_values {
     const int *value;
     int count;
 };
 #define ah__values(...) ((struct ah_values){(const int[]){__VA_ARGS__}, (int)AH_LENGTH(((const int[]){__VA_ARGS__}))})
 
-/* Appends a node after inferring its outputs; out[] receives the row's outputs. `given`: meta of output 0 where no
- * input determines it, else null. AH_EINPUT when shapes do not fit or an input was overwritten; AH_EINTERNAL for an
- * attribute that the operator does not have. */
+/* Appends a node after inferring its outputs. out[] receives as many values as the operator's row has outputs. `given`:
+ * meta of output 0 if no input determines it, else null. AH_EINPUT if shapes do not fit or an input was overwritten;
+ * AH_EINTERNAL if the operator does not have an attribute that is set. */
 int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, struct ah_values in,
                    const struct ah_meta *given, int *out);
 
-/* A parameter of an adapter by its full name. */
+/* Records a parameter of an adapter by its full name. */
 struct ah_tensor ah__graph_param_named(struct ah_graph *graph, const char *name, struct ah_shape shape,
                                        enum ah_init init, float std);
-/* x [.., I] times weight [O, I], without an adapter. */
+/* Records x [.., I] times weight [O, I], without an adapter. */
 struct ah_tensor ah__graph_product(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight);
-/* Whether a linear layer's weight is [O, I], as the product that reads it, or rows of it, says. */
+/* Returns true if the linear layer that reads `weight`, or rows of it, has it as [O, I]; false for [I, O] and if no
+ * linear layer reads it. */
 bool ah__graph_is_out_in(const struct ah_graph *graph, int weight);
-/* Keeps the failure that ah_error() holds; `what` was being recorded. */
+/* Keeps the failure that ah_error() holds as the graph's; `what` was being recorded. */
 struct ah_tensor ah__graph_remember(struct ah_graph *graph, int status, const char *what);
 
-/* Top-level scope of a scope ("h.3" of "h.3.attn"), or -1. */
+/* Returns the top-level scope of a scope ("h.3" of "h.3.attn"), or -1. */
 int ah__graph_top_scope(const struct ah_graph *graph, int scope);
-/* The number of a block by its scope's name, "h.12" -> 12, with *prefix (null: not wanted) the bytes before the dot; -1
- * when the name does not end in a number behind a dot. */
+/* Returns the number of a block by its scope's name, "h.12" -> 12; -1 if the name does not end in a dot and a number.
+ * *prefix receives the bytes before the dot; null: not wanted. */
 int ah__scope_number(const char *name, size_t *prefix);
-/* "h.3.attn" into text[size], "(top level)" for -1; returns text. */
+/* Writes "h.3.attn" to text[size], "(top level)" for -1; returns text. */
 char *ah__graph_scope_path(const struct ah_graph *graph, int scope, char *text, size_t size);
 
 int64_t ah__value_bytes(const struct ah_value *value);
 double ah__node_flops(const struct ah_graph *graph, const struct ah_node *node);
 
 /* Liveness of the memory behind a value over a list of nodes: positions in the list of the first and the last node that
- * reads or writes it, -1 and -1 when none does. Indexed by value; meaningful where value == its own storage. */
+ * reads or writes it; -1 and -1 if no node does. Indexed by value; meaningful only for a value with storage of its
+ * own. */
 struct ah_live {
     int first, last;
 };

@@ -29,7 +29,7 @@ static void add_attr(char *line, const struct ah_node *node)
     add(line, text);
 }
 
-/* Bytes of the memory a node brings into being: outputs made in place cost nothing. */
+/* Bytes of the memory that a node needs: outputs made in place cost nothing. */
 static int64_t node_bytes(const struct ah_graph *graph, const struct ah_node *node)
 {
     int64_t bytes = 0;

@@ -11,7 +11,7 @@ enum { PATH_BYTES = 256 };
 
 static const struct ah_tensor nothing = {-1};
 
-/* Keeps the failure that ah_error() holds, with where it happened in front. */
+/* Keeps the failure that ah_error() holds, after putting its scope and `what` in front of the message. */
 struct ah_tensor ah__graph_remember(struct ah_graph *graph, int status, const char *what)
 {
     if (graph->status != AH_OK)
@@ -85,7 +85,7 @@ void ah_graph_scope_pop(struct ah_graph *graph)
         graph->current_scope = graph->scopes[graph->current_scope].parent;
 }
 
-/* ---- what enters ------------------------------------------------------------------------------------------------ */
+/* ---- inputs and parameters -------------------------------------------------------------------------------------- */
 
 static struct ah_tensor ids(struct ah_graph *graph, int *out, enum ah_value_kind kind, int64_t batch, int64_t seq)
 {
@@ -107,8 +107,8 @@ struct ah_tensor ah_graph_targets(struct ah_graph *graph, int64_t batch, int64_t
     return ids(graph, &graph->targets, AH_VALUE_TARGETS, batch, seq);
 }
 
-/* Where tokens are not where they lie: the first who needs them brings them in. -1: each token is where it lies, or no
- * token is there, which the operator that follows will say. */
+/* Returns the positions, an input that the first operator in need of it records; -1 if a token's place is its position.
+ * Also -1 if no tokens are recorded, which the next operator reports. */
 static int positions_of(struct ah_graph *graph)
 {
     struct ah_value value = {.kind = AH_VALUE_POSITIONS};
@@ -233,7 +233,7 @@ static int check_kind(const struct ah_graph *graph, const struct ah_op_operand *
     if (value < 0 || (size_t)value >= graph->value_count)
         return ah__fail(AH_EINPUT, "input %d: found %d, expected a value of this graph", number, value);
     enum ah_value_kind found = graph->values[value].kind, expected = kind_of(operand);
-    bool rows = found == AH_VALUE_POSITIONS && expected == AH_VALUE_TOKENS; /* of a table, like any ids */
+    bool rows = found == AH_VALUE_POSITIONS && expected == AH_VALUE_TOKENS; /* a table of positions, too */
     if (found != expected && !rows)
         return ah__fail(AH_EINPUT, "input %d: found %s, expected %s", number, ah__value_names[found],
                         ah__value_names[expected]);
@@ -327,7 +327,7 @@ static bool known(const struct ah_graph *graph, struct ah_tensor x)
     return graph->status == AH_OK && x.id >= 0 && (size_t)x.id < graph->value_count;
 }
 
-/* One that hides nothing of `x`, or of what is kept, is none. */
+/* A window that hides none of the keys, of `x` or of the cache, becomes 0: no window. */
 static int window_of(const struct ah_graph *graph, int window, struct ah_tensor x)
 {
     int64_t keys = graph->cache;
@@ -336,8 +336,8 @@ static int window_of(const struct ah_graph *graph, int window, struct ah_tensor 
     return window < keys || keys == 0 ? window : 0;
 }
 
-/* Where the model generates: what attention sees of these tokens is kept. `v` is nothing where k holds q, k and v side
- * by side. */
+/* If the model generates, appends the keys and values of these tokens to a new cache; else returns `nothing`. `v` is
+ * `nothing` if `k` holds q, k and v side by side. */
 static struct ah_tensor keys_keep(struct ah_graph *graph, const struct ah_attr *attr, int kv_heads, struct ah_tensor k,
                                   struct ah_tensor v)
 {
@@ -393,7 +393,7 @@ struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor
     return record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id, positions_of(graph)));
 }
 
-/* Of attributes that are wrong the operator will say so. */
+/* Copies a stretch for each pair of dimensions. Attributes may still be wrong here: the operator checks them. */
 static void stretches_copy(struct ah_attr *attr, const float *stretches, const struct ah_meta *x)
 {
     int64_t pairs = attr->heads > 0 ? ah__rotary_pairs(x, attr) : 0;

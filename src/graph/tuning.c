@@ -9,7 +9,7 @@ static const char weight_suffix[] = ".weight";
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* Those with commas between them; spaces around one do not count. */
+/* Splits `text` at commas; spaces around a name do not count. */
 static int names_take(struct ah_graph_names *out, struct ah_graph *graph, const char *text)
 {
     char *rest;
@@ -31,7 +31,7 @@ static int names_take(struct ah_graph_names *out, struct ah_graph *graph, const 
     return AH_OK;
 }
 
-/* "q_proj" of "model.layers.0.self_attn.q_proj.weight"; its length in *length. */
+/* Returns "q_proj" of "model.layers.0.self_attn.q_proj.weight", with its length in *length. */
 static const char *module_of(const char *weight, size_t *length)
 {
     size_t all = strlen(weight), suffix = strlen(weight_suffix);
@@ -44,7 +44,7 @@ static const char *module_of(const char *weight, size_t *length)
     return weight + first;
 }
 
-/* A target is the last parts of a module's name. */
+/* Returns true if the module's name ends in `target`, one or more whole parts between dots. */
 static bool is_target(const char *weight, const char *target)
 {
     size_t length, asked = strlen(target);
@@ -53,7 +53,7 @@ static bool is_target(const char *weight, const char *target)
            ((size_t)(end - weight) == asked || end[-(ptrdiff_t)asked - 1] == '.');
 }
 
-/* The last parts of linear layers' names, for whoever asks for another. */
+/* Notes the last part of a linear layer's name, for the message about a target that no layer has. */
 static int module_note(struct ah_graph *graph, const char *weight)
 {
     size_t length;
@@ -69,7 +69,7 @@ static int module_note(struct ah_graph *graph, const char *weight)
     return AH_OK;
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 static int check(const struct ah_tuning *tuning)
 {
@@ -105,7 +105,7 @@ int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning)
                : ah__fail(AH_EINPUT, "lora_targets: found '%.40s', expected names of linear layers", targets);
 }
 
-/* How many blocks have been recorded so far. Blocks are top-level scopes NAME.0, ... */
+/* Returns the number of blocks recorded so far. Blocks are top-level scopes NAME.0, NAME.1, ... */
 static int blocks_count(const struct ah_graph *graph)
 {
     int count = 0;
@@ -116,7 +116,8 @@ static int blocks_count(const struct ah_graph *graph)
     return count;
 }
 
-/* What the parameter being recorded is in: "embedding", "blocks" or "head"; which of the blocks, from 1, in *block. */
+/* Returns the part that is being recorded: "embedding", "blocks" or "head". *block receives the block's number from 1,
+ * or 0 outside the blocks. */
 static const char *part_of(const struct ah_graph *graph, int *block)
 {
     int top = ah__graph_top_scope(graph, graph->current_scope);
@@ -124,7 +125,7 @@ static const char *part_of(const struct ah_graph *graph, int *block)
     return *block > 0 ? "blocks" : blocks_count(graph) > 0 ? "head" : "embedding";
 }
 
-/* "blocks:8" or "blocks:1-8", counted from 1; any other name is none. */
+/* Parses "blocks:8" or "blocks:1-8", counted from 1. Returns false for any other name. */
 static bool is_range(const char *name, int *first, int *last)
 {
     int one = 0, both = 0;
@@ -176,7 +177,7 @@ static int fail_target(const struct ah_graph *graph, const char *target)
                     list);
 }
 
-/* Of "blocks:8" and "blocks:1-8" all must be there. */
+/* Checks that the model has all blocks of "blocks:8" or "blocks:1-8". Other names pass. */
 static int check_range(const struct ah_graph *graph, const char *name)
 {
     static const char word[] = "blocks:";
@@ -220,11 +221,11 @@ static struct ah_tensor factor(struct ah_graph *graph, const char *weight, const
     char name[256];
     int used = snprintf(name, sizeof name, "%.*s.%s.weight", (int)(module + length - weight), weight, which);
     if (used < 0 || (size_t)used >= sizeof name)
-        name[0] = 0; /* too long: refused as no name */
+        name[0] = 0; /* too long: an empty name is refused */
     return ah__graph_param_named(graph, name, shape, init, init == AH_INIT_UNIFORM ? (float)std : 0);
 }
 
-/* Both factors of a weight, which layers that share it share. */
+/* Records both factors of a weight. Layers that share the weight share them. */
 static int factors(struct ah_adapter *out, struct ah_graph *graph, int whole, bool out_in)
 {
     const struct ah_value *weight = &graph->values[whole];
@@ -238,7 +239,7 @@ static int factors(struct ah_adapter *out, struct ah_graph *graph, int whole, bo
     return AH_OK;
 }
 
-/* The adapter of a weight, with the first factor's product with x, scaled. */
+/* Finds or makes the adapter of a weight and records its first factor's product with x, scaled. */
 static int find(struct ah_adapter *out, struct ah_graph *graph, struct ah_tensor x, int whole, bool out_in)
 {
     size_t at = graph->adapter_count;

@@ -103,7 +103,17 @@ static int parse_activation(const struct ah_decoder *decoder, const struct ah_js
                                    : AH_OK;
 }
 
-int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
+static int parse_biases(struct ah_decoder *decoder, const struct ah_json *json)
+{
+    if (decoder->attention_bias_key) {
+        AH_TRY(ah__config_bool(&decoder->qkv_bias, json, "attention_bias"));
+        decoder->out_bias = decoder->qkv_bias;
+    }
+    return decoder->mlp_bias_key ? ah__config_bool(&decoder->mlp_bias, json, "mlp_bias") : AH_OK;
+}
+
+/* Where a key is missing the family's own number stays, if it is not 0. */
+static int parse(struct ah_decoder *decoder, const struct ah_json *json)
 {
     struct ah_config_size sizes[SIZES];
     decoder->eps = decoder->eps > 0 ? decoder->eps : 1e-6;
@@ -117,7 +127,21 @@ int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json)
     AH_TRY(ah__config_double(&decoder->eps, json, "rms_norm_eps", 1e-12, 1));
     AH_TRY(ah__config_double(&decoder->std, json, "initializer_range", 0, 10));
     AH_TRY(ah__config_bool(&decoder->tied, json, "tie_word_embeddings"));
-    return ah__config_dropout(&decoder->dropout, json, dropouts_of(decoder));
+    AH_TRY(ah__config_dropout(&decoder->dropout, json, dropouts_of(decoder)));
+    AH_TRY(parse_biases(decoder, json));
+    return decoder->read ? decoder->read(decoder, json) : AH_OK;
+}
+
+int ah__decoder_new(void **out, const struct ah_family *family, const struct ah_json *json)
+{
+    struct ah_decoder *decoder;
+    AH_TRY(ah__new(&decoder, 1, sizeof *decoder));
+    *decoder = *family->decoder;
+    int status = parse(decoder, json);
+    *out = decoder;
+    if (status != AH_OK)
+        ah__free(decoder);
+    return status;
 }
 
 static int parse_cap(double *cap, const struct ah_json *json, const char *key)
@@ -147,8 +171,9 @@ int ah__decoder_parse_caps(struct ah_decoder *decoder, const struct ah_json *jso
 
 /* ---- configuration -> config.json -------------------------------------------------------------------------------- */
 
-int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
+int ah__decoder_write(cJSON *tree, const void *config)
 {
+    const struct ah_decoder *decoder = config;
     struct ah_decoder copy = *decoder;
     struct ah_rope_keys keys = rope_keys_of(decoder);
     struct ah_config_size sizes[SIZES];
@@ -163,7 +188,14 @@ int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder)
     AH_TRY(ah__rope_add(tree, &decoder->kind[0].rope, &keys));
     if (decoder->local_theta_key)
         AH_TRY(ah__config_add_real(tree, decoder->local_theta_key, decoder->kind[1].rope.theta));
-    return ah__config_add_zeros(tree, dropouts_of(decoder));
+    AH_TRY(ah__config_add_zeros(tree, dropouts_of(decoder)));
+    if (decoder->pads_by_default)
+        AH_TRY(ah__config_add_no_pad(tree));
+    if (decoder->attention_bias_key)
+        AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
+    if (decoder->mlp_bias_key)
+        AH_TRY(ah__json_add_bool(tree, "mlp_bias", decoder->mlp_bias));
+    return decoder->write ? decoder->write(tree, decoder) : AH_OK;
 }
 
 static int add_cap(cJSON *tree, const char *key, double cap)
@@ -194,13 +226,4 @@ void ah__decoder_describe(struct ah_model_def *def, const void *context)
     def->switch_seq = ah__rope_switch(&decoder->kind[0].rope);
     def->dropout_key = decoder->dropout.key;
     def->dropout = decoder->dropout.rate;
-}
-
-int ah__decoder_new(void **out, const struct ah_decoder *decoder)
-{
-    struct ah_decoder *copy;
-    AH_TRY(ah__new(&copy, 1, sizeof *copy));
-    *copy = *decoder;
-    *out = copy;
-    return AH_OK;
 }

@@ -5,6 +5,7 @@
 #define AH_MODEL_DECODER_H
 
 #include "model/config.h"
+#include "model/family.h"
 #include "model/rope.h"
 
 /* Where a block has rmsnorm: before attention and feed-forward network, after them, or both. */
@@ -22,6 +23,11 @@ struct ah_decoder_kind {
 enum { AH_DECODER_MOST_LAYERS = 1 << 12 };
 
 struct ah_decoder {
+    /* Keys of the family alone: reads them after all others, and writes them. Null: there are none. */
+    int (*read)(struct ah_decoder *decoder, const struct ah_json *json);
+    int (*write)(cJSON *tree, const struct ah_decoder *decoder);
+    bool attention_bias_key, mlp_bias_key; /* the keys attention_bias (all four products) and mlp_bias are read */
+    bool pads_by_default;                  /* its class has a pad_token_id, which may lie beyond the vocabulary */
     int64_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, positions;
     int64_t rotary_dims;                          /* channels of a head that rotate */
     double eps, std;                              /* of rmsnorm; of initial values */
@@ -56,9 +62,6 @@ struct ah_decoder {
         "initializer_range", "tie_word_embeddings", "attention_dropout", "rope_theta", "rope_scaling",                 \
         "rope_parameters"
 
-/* The keys above; what other keys say stays what it is, but that factors become 1. head_dim and eps, when they are not
- * 0, are taken where the key is missing. */
-int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json);
 /* Of kind 0. sliding_window: 4096, as transformers takes it, where the key is missing, none where it is null. */
 int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *json);
 /* Qwen's use_sliding_window, sliding_window, max_window_layers and layer_types: blocks with a window are of the other
@@ -88,12 +91,17 @@ int64_t ah__decoder_others(const struct ah_decoder *decoder);
 /* Where all blocks are of the other kind, it becomes the only one. */
 void ah__decoder_settle(struct ah_decoder *decoder);
 
-/* Writes what ah__decoder_parse() reads. */
-int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder);
 /* Members of struct ah_family whose configuration is a struct ah_decoder. */
+int ah__decoder_new(void **out, const struct ah_family *family, const struct ah_json *json);
 void ah__decoder_describe(struct ah_model_def *def, const void *decoder);
+int ah__decoder_write(cJSON *tree, const void *decoder);
 int ah__decoder_record(struct ah_graph *graph, int64_t batch, int64_t seq, void *decoder);
-/* A copy on the heap. AH_ENOMEM. */
-int ah__decoder_new(void **out, const struct ah_decoder *decoder);
+/* A family of the decoder: model_type, class, keys, and in braces what its struct ah_decoder differs in. */
+#define AH_DECODER_FAMILY(type, class_name, known, ...)                                                                \
+    {                                                                                                                  \
+        .model_type = type, .architecture = class_name, .keys = known, .parse = ah__decoder_new,                       \
+        .describe = ah__decoder_describe, .write = ah__decoder_write, .record = ah__decoder_record,                    \
+        .decoder = &(const struct ah_decoder)__VA_ARGS__,                                                              \
+    }
 
 #endif

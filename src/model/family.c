@@ -20,5 +20,7 @@ int ah__family_find(const struct ah_family **out, const struct ah_json *json)
     for (size_t i = 0; i < AH_LENGTH(families); i++)
         if (strcmp(families[i]->model_type, found) == 0)
             *out = families[i];
+    if ((*out)->refine)
+        *out = (*out)->refine(json);
     return AH_OK;
 }

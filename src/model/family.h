@@ -6,19 +6,26 @@
 
 #include "base/json.h"
 
-/* Every member is required. A configuration is the family's own; the model that was made from it owns it. */
+struct ah_decoder;
+
+/* Every member but the last two is required. A configuration is one block of memory, which the model that was made from
+ * it frees with ah__free. */
 struct ah_family {
-    const char *model_type;  /* as in config.json */
-    const char *const *keys; /* of config.json that parse() reads, null-terminated; of others model/keys.h decides */
-    /* A new configuration from config keys. AH_EINPUT names file, key, found and expected. AH_ENOMEM. */
-    int (*parse)(void **config, const struct ah_json *json);
-    /* Sets vocab_size, max_seq, layers and what it says of dropout. */
+    const char *model_type;   /* as in config.json */
+    const char *architecture; /* the class of transformers that reads what write() writes */
+    const char *const *keys;  /* keys of config.json that parse() reads, null-terminated; model/keys.h judges others */
+    /* Makes a new configuration from config keys. AH_EINPUT names file, key, found and expected. AH_ENOMEM. */
+    int (*parse)(void **config, const struct ah_family *family, const struct ah_json *json);
+    /* Sets vocab_size, max_seq, layers and the rate of dropout. */
     void (*describe)(struct ah_model_def *def, const void *config);
-    /* The canonical config.json text: equal configurations give equal text. The caller frees *out with ah__free. */
-    int (*text)(char **out, const void *config);
+    /* Adds all keys but the architecture and model_type: equal configurations give equal text. AH_ENOMEM. */
+    int (*write)(cJSON *tree, const void *config);
     /* ah_model_def.record; the context is the configuration. */
     int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *config);
-    void (*free)(void *config);
+    /* Of families with decoder blocks (AH_DECODER_FAMILY): their differences and defaults. Null in others. */
+    const struct ah_decoder *decoder;
+    /* Returns the family that the other keys really describe. Null: always this one. */
+    const struct ah_family *(*refine)(const struct ah_json *json);
 };
 
 extern const struct ah_family ah__family_gemma, ah__family_gemma2, ah__family_gemma3_text, ah__family_gpt2,

@@ -4,11 +4,15 @@
 
 #include "model/decoder.h"
 
-/* Reads the keys that both have, but which blocks have windows. AH_EINPUT. */
-int ah__gemma_parse(struct ah_decoder *decoder, const struct ah_json *json);
-/* Reads layer_types and sliding_window: the second kind of block has the window, the first sees all. AH_EINPUT. */
-int ah__gemma_parse_windows(struct ah_decoder *decoder, const struct ah_json *json);
-/* Writes the configuration of a struct ah_decoder. AH_ENOMEM. */
-int ah__gemma_fill(cJSON *tree, const void *config);
+/* Reads caps, the factor of scores, layer_types and sliding_window: blocks of the second kind have the window. Without
+ * layer_types the caller has said which they are. AH_EINPUT. */
+int ah__gemma_read(struct ah_decoder *decoder, const struct ah_json *json);
+/* Writes these keys. AH_ENOMEM. */
+int ah__gemma_write(cJSON *tree, const struct ah_decoder *decoder);
+/* The differences from the decoder that both have. */
+#define AH_GEMMA_DECODER                                                                                               \
+    .attention_bias_key = true, .pads_by_default = true, .kv_heads = 4, .head_dim = 256, .norms = AH_NORMS_BOTH,       \
+    .norm_offset = 1, .root_scale = true, .gelu = true, .activation_key = "hidden_activation", .tied = true,           \
+    .write = ah__gemma_write
 
 #endif

@@ -62,7 +62,7 @@ static int parse_sizes(struct gpt2 *out, const struct ah_json *json)
     return ah__config_int(&out->n_inner, json, "n_inner", 1, 1 << 22);
 }
 
-static int parse(void **out, const struct ah_json *json)
+static int parse(void **out, const struct ah_family *family, const struct ah_json *json)
 {
     static const struct ah_config_fixed fixed[] = {
         {"scale_attn_weights", true},
@@ -71,6 +71,7 @@ static int parse(void **out, const struct ah_json *json)
         {"add_cross_attention", false},
     };
     struct gpt2 config = {.layer_norm_epsilon = 1e-5, .initializer_range = 0.02, .tied = true}, *copy;
+    (void)family;
     config.activation = AH_ACTIVATION_GELU_TANH;
     AH_TRY(parse_sizes(&config, json));
     AH_TRY(ah__config_dropout(&config.dropout, json, dropouts));
@@ -109,11 +110,6 @@ static int fill(cJSON *tree, const void *context)
     AH_TRY(ah__config_add_real(tree, "initializer_range", config.initializer_range));
     AH_TRY(ah__json_add_bool(tree, "tie_word_embeddings", config.tied));
     return ah__config_add_zeros(tree, dropouts);
-}
-
-static int text(char **out, const void *context)
-{
-    return ah__config_text(out, "GPT2LMHeadModel", ah__family_gpt2.model_type, fill, context);
 }
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */
@@ -175,10 +171,10 @@ static int record(struct ah_graph *graph, int64_t batch, int64_t seq, void *cont
 
 const struct ah_family ah__family_gpt2 = {
     .model_type = "gpt2",
+    .architecture = "GPT2LMHeadModel",
     .keys = keys,
     .parse = parse,
     .describe = describe,
-    .text = text,
+    .write = fill,
     .record = record,
-    .free = ah__free,
 };

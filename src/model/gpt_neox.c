@@ -70,10 +70,11 @@ static int parse_sizes(struct gpt_neox *neox, const struct ah_json *json)
     return ah__rope_dims(&neox->rotary_dims, &neox->rope, json, &rope_keys, neox->hidden_size / neox->heads);
 }
 
-static int parse(void **out, const struct ah_json *json)
+static int parse(void **out, const struct ah_family *family, const struct ah_json *json)
 {
     struct gpt_neox neox = {.eps = 1e-5, .std = 0.02, .activation = AH_ACTIVATION_GELU, .parallel = true, .bias = true};
     struct gpt_neox *copy;
+    (void)family;
     AH_TRY(parse_sizes(&neox, json));
     AH_TRY(ah__config_double(&neox.eps, json, "layer_norm_eps", 1e-12, 1));
     AH_TRY(ah__config_double(&neox.std, json, "initializer_range", 0, 10));
@@ -115,11 +116,6 @@ static int fill(cJSON *tree, const void *config)
     AH_TRY(ah__json_add_bool(tree, "tie_word_embeddings", neox.tied));
     AH_TRY(ah__rope_add(tree, &neox.rope, &rope_keys));
     return ah__config_add_zeros(tree, dropouts);
-}
-
-static int text(char **out, const void *config)
-{
-    return ah__config_text(out, "GPTNeoXForCausalLM", ah__family_gpt_neox.model_type, fill, config);
 }
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */
@@ -190,10 +186,10 @@ static int record(struct ah_graph *graph, int64_t batch, int64_t seq, void *conf
 
 const struct ah_family ah__family_gpt_neox = {
     .model_type = "gpt_neox",
+    .architecture = "GPTNeoXForCausalLM",
     .keys = keys,
     .parse = parse,
     .describe = describe,
-    .text = text,
+    .write = fill,
     .record = record,
-    .free = ah__free,
 };

@@ -1,9 +1,7 @@
 /* Mistral and Ministral: the decoder with a sliding window, of all blocks or of some. */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "model/decoder.h"
-#include "model/family.h"
 
 static const char *const keys[] = {AH_DECODER_KEYS, "sliding_window", "layer_types", NULL};
 
@@ -27,13 +25,10 @@ static int parse_kinds(struct ah_decoder *decoder, const struct ah_json *json)
     return AH_OK;
 }
 
-static int parse_ministral(void **out, const struct ah_json *json)
+static int read_ministral(struct ah_decoder *decoder, const struct ah_json *json)
 {
-    struct ah_decoder decoder = {0};
-    AH_TRY(ah__decoder_parse(&decoder, json));
-    AH_TRY(ah__decoder_parse_window(&decoder, json));
-    AH_TRY(parse_kinds(&decoder, json));
-    return ah__decoder_new(out, &decoder);
+    AH_TRY(ah__decoder_parse_window(decoder, json));
+    return parse_kinds(decoder, json);
 }
 
 /* ---- mistral ----------------------------------------------------------------------------------------------------- */
@@ -71,26 +66,24 @@ static int types_check(const struct ah_decoder *decoder, const struct ah_json *j
     return AH_OK;
 }
 
-/* Types that mix make it Ministral, which transformers says, too, and computes by that name alone. */
-static int parse(void **out, const struct ah_json *json)
+static int read_mistral(struct ah_decoder *decoder, const struct ah_json *json)
 {
-    struct ah_decoder decoder = {0};
-    if (types_mix(json))
-        return parse_ministral(out, json);
-    AH_TRY(ah__decoder_parse(&decoder, json));
-    AH_TRY(ah__decoder_parse_window(&decoder, json));
-    AH_TRY(types_check(&decoder, json));
-    return ah__decoder_new(out, &decoder);
+    AH_TRY(ah__decoder_parse_window(decoder, json));
+    return types_check(decoder, json);
+}
+
+/* Types that mix make it Ministral, which transformers says, too, and computes by that name alone. */
+static const struct ah_family *refine(const struct ah_json *json)
+{
+    return types_mix(json) ? &ah__family_ministral : &ah__family_mistral;
 }
 
 /* ---- configuration -> config.json -------------------------------------------------------------------------------- */
 
-static int fill(cJSON *tree, const void *config)
+static int write(cJSON *tree, const struct ah_decoder *decoder)
 {
-    const struct ah_decoder *decoder = config;
     bool mixed = ah__decoder_others(decoder) > 0;
     int64_t window = decoder->kind[mixed].window;
-    AH_TRY(ah__decoder_add(tree, decoder));
     if (mixed)
         AH_TRY(ah__decoder_add_types(tree, decoder));
     if (window == 0) /* missing would be 4096 */
@@ -98,34 +91,17 @@ static int fill(cJSON *tree, const void *config)
     return ah__json_add_int(tree, "sliding_window", window);
 }
 
-static int text_ministral(char **out, const void *config)
-{
-    return ah__config_text(out, "MinistralForCausalLM", ah__family_ministral.model_type, fill, config);
-}
-
-static int text(char **out, const void *config)
-{
-    if (ah__decoder_others(config) > 0)
-        return text_ministral(out, config);
-    return ah__config_text(out, "MistralForCausalLM", ah__family_mistral.model_type, fill, config);
-}
+const struct ah_family ah__family_ministral =
+    AH_DECODER_FAMILY("ministral", "MinistralForCausalLM", keys, {.read = read_ministral, .write = write});
 
 const struct ah_family ah__family_mistral = {
     .model_type = "mistral",
+    .architecture = "MistralForCausalLM",
     .keys = keys,
-    .parse = parse,
+    .parse = ah__decoder_new,
     .describe = ah__decoder_describe,
-    .text = text,
+    .write = ah__decoder_write,
     .record = ah__decoder_record,
-    .free = ah__free,
-};
-
-const struct ah_family ah__family_ministral = {
-    .model_type = "ministral",
-    .keys = keys,
-    .parse = parse_ministral,
-    .describe = ah__decoder_describe,
-    .text = text_ministral,
-    .record = ah__decoder_record,
-    .free = ah__free,
+    .decoder = &(const struct ah_decoder){.read = read_mistral, .write = write},
+    .refine = refine,
 };

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "graph/graph.h"
 #include "graph/tuning.h"
+#include "model/config.h"
 #include "model/family.h"
 #include "model/gguf.h"
 #include "model/keys.h"
@@ -67,7 +68,7 @@ void ah_model_free(struct ah_model *model)
     ah__free(model->config);
     ah__free(model->note);
     if (model->family)
-        model->family->free(model->family_config);
+        ah__free(model->family_config);
     ah__free(model);
 }
 
@@ -93,7 +94,7 @@ static int model_take_config(struct ah_model **out, const struct ah_family *fami
 {
     struct ah_model_def def = {.name = family->model_type, .record = family->record, .context = config};
     char *text;
-    AH_TRY(family->text(&text, config));
+    AH_TRY(ah__config_text(&text, family->architecture, family->model_type, family->write, config));
     family->describe(&def, config);
     def.config = text;
     int status = ah_model_new(out, &def);
@@ -111,9 +112,9 @@ static int faults_join(const struct ah_family *family, const struct ah_json *jso
     void *config;
     size_t prefix = strlen(json->path) + strlen(": ");
     AH_TRY(ah__strdup(&first, ah_error()));
-    int status = family->parse(&config, json);
+    int status = family->parse(&config, family, json);
     if (status == AH_OK)
-        family->free(config);
+        ah__free(config);
     if (status == AH_OK || status == AH_EINPUT)
         status = ah__fail(AH_EINPUT, "%s%s%s", first, status == AH_OK ? "" : "; ",
                           status == AH_OK ? "" : ah_error() + prefix);
@@ -131,11 +132,11 @@ static int model_from_json(struct ah_model **out, const struct ah_json *json)
     if (status == AH_EINPUT)
         status = faults_join(family, json);
     AH_TRY(status);
-    status = family->parse(&config, json);
+    status = family->parse(&config, family, json);
     if (status == AH_OK) {
         status = model_take_config(out, family, config);
         if (status != AH_OK)
-            family->free(config);
+            ah__free(config);
     }
     if (status == AH_OK)
         (*out)->note = note;

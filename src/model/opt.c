@@ -64,11 +64,12 @@ static int parse_sizes(struct opt *opt, const struct ah_json *json)
     return AH_OK;
 }
 
-static int parse(void **out, const struct ah_json *json)
+static int parse(void **out, const struct ah_family *family, const struct ah_json *json)
 {
     static const struct ah_config_fixed fixed[] = {
         {"do_layer_norm_before", true}, {"_remove_final_layer_norm", false}, {"layer_norm_elementwise_affine", true}};
     struct opt opt = {.std = 0.02, .activation = AH_ACTIVATION_RELU, .bias = true, .tied = true}, *copy;
+    (void)family;
     AH_TRY(parse_sizes(&opt, json));
     AH_TRY(ah__config_fixed(json, fixed, AH_LENGTH(fixed)));
     AH_TRY(ah__config_double(&opt.std, json, "init_std", 0, 10));
@@ -107,11 +108,6 @@ static int fill(cJSON *tree, const void *config)
     AH_TRY(ah__json_add_bool(tree, "enable_bias", opt.bias));
     AH_TRY(ah__json_add_bool(tree, "tie_word_embeddings", opt.tied));
     return ah__config_add_zeros(tree, dropouts);
-}
-
-static int text(char **out, const void *config)
-{
-    return ah__config_text(out, "OPTForCausalLM", ah__family_opt.model_type, fill, config);
 }
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */
@@ -167,10 +163,10 @@ static int record(struct ah_graph *graph, int64_t batch, int64_t seq, void *conf
 
 const struct ah_family ah__family_opt = {
     .model_type = "opt",
+    .architecture = "OPTForCausalLM",
     .keys = keys,
     .parse = parse,
     .describe = describe,
-    .text = text,
+    .write = fill,
     .record = record,
-    .free = ah__free,
 };

@@ -1,41 +1,11 @@
 /* Qwen3: the decoder with rmsnorm of each head of queries and keys. */
-#include "base/alloc.h"
 #include "model/decoder.h"
-#include "model/family.h"
 
 static const char *const keys[] = {AH_DECODER_KEYS, AH_DECODER_LAYER_KEYS, "attention_bias", NULL};
 
-static int parse(void **out, const struct ah_json *json)
-{
-    struct ah_decoder decoder = {0};
-    decoder.head_dim = 128; /* where the key is missing */
-    decoder.qk_norm = AH_QK_NORM_HEADS;
-    AH_TRY(ah__decoder_parse(&decoder, json));
-    AH_TRY(ah__decoder_parse_layers(&decoder, json));
-    AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));
-    decoder.out_bias = decoder.qkv_bias;
-    return ah__decoder_new(out, &decoder);
-}
-
-static int fill(cJSON *tree, const void *config)
-{
-    const struct ah_decoder *decoder = config;
-    AH_TRY(ah__decoder_add(tree, decoder));
-    AH_TRY(ah__decoder_add_layers(tree, decoder));
-    return ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias);
-}
-
-static int text(char **out, const void *config)
-{
-    return ah__config_text(out, "Qwen3ForCausalLM", ah__family_qwen3.model_type, fill, config);
-}
-
-const struct ah_family ah__family_qwen3 = {
-    .model_type = "qwen3",
-    .keys = keys,
-    .parse = parse,
-    .describe = ah__decoder_describe,
-    .text = text,
-    .record = ah__decoder_record,
-    .free = ah__free,
-};
+const struct ah_family ah__family_qwen3 = AH_DECODER_FAMILY("qwen3", "Qwen3ForCausalLM", keys,
+                                                            {.attention_bias_key = true,
+                                                             .head_dim = 128,
+                                                             .qk_norm = AH_QK_NORM_HEADS,
+                                                             .read = ah__decoder_parse_layers,
+                                                             .write = ah__decoder_add_layers});

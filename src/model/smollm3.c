@@ -1,7 +1,5 @@
 /* SmolLM3: Llama with blocks in between whose queries and keys do not rotate. */
-#include "base/alloc.h"
 #include "model/decoder.h"
-#include "model/family.h"
 
 /* sliding_window and max_window_layers say nothing without use_sliding_window. */
 static const char *const keys[] = {AH_DECODER_KEYS,          "attention_bias", "mlp_bias",          "no_rope_layers",
@@ -23,7 +21,7 @@ static int parse_array(struct ah_decoder *decoder, const struct ah_json *json, c
     return AH_OK;
 }
 
-static int parse_still(struct ah_decoder *decoder, const struct ah_json *json)
+static int read(struct ah_decoder *decoder, const struct ah_json *json)
 {
     int64_t interval = 4;
     const cJSON *array = cJSON_GetObjectItemCaseSensitive(json->node, "no_rope_layers");
@@ -37,43 +35,21 @@ static int parse_still(struct ah_decoder *decoder, const struct ah_json *json)
     return AH_OK;
 }
 
-static int parse(void **out, const struct ah_json *json)
+static int write(cJSON *tree, const struct ah_decoder *decoder)
 {
-    struct ah_decoder decoder = {.kv_heads = 4, .theta = 2000000, .tied = true};
-    AH_TRY(ah__decoder_parse(&decoder, json));
-    AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));
-    AH_TRY(ah__config_bool(&decoder.mlp_bias, json, "mlp_bias"));
-    decoder.out_bias = decoder.qkv_bias;
-    AH_TRY(parse_still(&decoder, json));
-    return ah__decoder_new(out, &decoder);
-}
-
-static int fill(cJSON *tree, const void *config)
-{
-    const struct ah_decoder *decoder = config;
     cJSON *array = cJSON_AddArrayToObject(tree, "no_rope_layers");
     bool added = array;
     for (int64_t i = 0; added && i < decoder->layers; i++)
         added = cJSON_AddItemToArray(array, cJSON_CreateNumber(!decoder->kind[ah__decoder_is_other(decoder, i)].still));
-    if (!added)
-        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
-    AH_TRY(ah__decoder_add(tree, decoder));
-    AH_TRY(ah__config_add_no_pad(tree));
-    AH_TRY(ah__json_add_bool(tree, "attention_bias", decoder->qkv_bias));
-    return ah__json_add_bool(tree, "mlp_bias", decoder->mlp_bias);
+    return added ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
 }
 
-static int text(char **out, const void *config)
-{
-    return ah__config_text(out, "SmolLM3ForCausalLM", ah__family_smollm3.model_type, fill, config);
-}
-
-const struct ah_family ah__family_smollm3 = {
-    .model_type = "smollm3",
-    .keys = keys,
-    .parse = parse,
-    .describe = ah__decoder_describe,
-    .text = text,
-    .record = ah__decoder_record,
-    .free = ah__free,
-};
+const struct ah_family ah__family_smollm3 = AH_DECODER_FAMILY("smollm3", "SmolLM3ForCausalLM", keys,
+                                                              {.attention_bias_key = true,
+                                                               .mlp_bias_key = true,
+                                                               .pads_by_default = true,
+                                                               .kv_heads = 4,
+                                                               .theta = 2000000,
+                                                               .tied = true,
+                                                               .read = read,
+                                                               .write = write});

@@ -242,7 +242,7 @@ static int base_parse(struct ah_hardware *hardware, const struct ah_json *json, 
         return ah__fail(AH_EINPUT, "%s: key 'base': found '%.40s', expected at most %d machines upon each other",
                         json->path, name, BASES_MOST);
     AH_TRY(ah__sprintf(&path, "%.*s%s.json", slash ? (int)(slash - json->path) + 1 : 0, json->path, name));
-    if (!ah__path_exists(path)) {
+    if (strcmp(path, json->path) == 0 || !ah__path_exists(path)) { /* its own name is that of another file */
         ah__free(path);
         int status = ah__hardware_find(&path, name);
         if (status != AH_OK)

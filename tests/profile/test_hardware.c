@@ -163,12 +163,13 @@ static void loading_is_strict(void **state)
     assert_ok(load_edited("\"value\": 1555, \"unit\": \"GB/s\"", "\"value\": 1.555, \"unit\": \"TB/s\""));
 }
 
-/* mine.json in a folder of the case. */
-static int load_upon(struct ah_hardware **out, const char *base, const char *rest)
+/* FOLDER/FILE.json. */
+static int load_file_upon(struct ah_hardware **out, const char *folder, const char *file, const char *base,
+                          const char *rest)
 {
     char path[512];
     char *text;
-    snprintf(path, sizeof path, "%s/mine.json", ah_test_folder());
+    snprintf(path, sizeof path, "%s/%s.json", folder, file);
     assert_ok(ah__sprintf(&text,
                           "{\"format\": \"autohete hardware 1\", \"base\": \"%s\", \"name\": \"mine\", "
                           "\"description\": \"a machine\"%s}",
@@ -176,6 +177,11 @@ static int load_upon(struct ah_hardware **out, const char *base, const char *res
     assert_ok(ah__file_write(path, text, strlen(text)));
     ah__free(text);
     return ah_hardware_load(out, path);
+}
+
+static int load_upon(struct ah_hardware **out, const char *base, const char *rest)
+{
+    return load_file_upon(out, ah_test_folder(), "mine", base, rest);
 }
 
 /* What a file does not say is its base's, by name or beside it; estimates of both tell them apart. */
@@ -192,6 +198,10 @@ static void a_machine_names_what_differs(void **state)
     assert_string_equal(mine->name, "mine");
     assert_true(mine->hash != base->hash);
     ah_hardware_free(mine);
+    assert_ok(
+        load_file_upon(&mine, ah_test_folder(), "rtx4090-64g", "rtx4090-64g", memory)); /* a copy that was changed */
+    assert_true(mine->figure[AH_FIGURE_HOST_MEMORY] == 96 * 1073741824.0);
+    ah_hardware_free(mine);
     ah_hardware_free(base);
     mine = machine("rtx4070-32g");
     base = machine("rtx4070-64g");
@@ -200,7 +210,10 @@ static void a_machine_names_what_differs(void **state)
     ah_hardware_free(mine);
     ah_hardware_free(base);
     assert_fails(load_upon(&mine, "rtx4091", ""), AH_EINPUT, "mine.json: key 'base': hardware: found 'rtx4091'");
-    assert_fails(load_upon(&mine, "mine", ""), AH_EINPUT, "key 'base': found 'mine', expected at most 4 machines upon");
+    assert_fails(load_upon(&mine, "mine", ""), AH_EINPUT, "mine.json: key 'base': hardware: found 'mine'");
+    const char *folder = ah_test_folder();
+    assert_fails(load_file_upon(&mine, folder, "mine", "yours", ""), AH_EINPUT, "hardware: found 'yours'");
+    assert_fails(load_file_upon(&mine, folder, "yours", "mine", ""), AH_EINPUT, "at most 4 machines upon each other");
     assert_fails(load_upon(&mine, "rtx4090-64g",
                            ", \"host\": {\"memory\": {\"value\": 2, \"unit\": \"GiB\", \"source\": "
                            "\"mine\", \"date\": \"2026\"}}"),

@@ -1,4 +1,5 @@
-/* ah_eval: how well a model predicts a text; ah_eval_logits: what it says behind each token of one. */
+/* ah_eval computes how well a model predicts a text. ah_eval_logits writes the logits that it gives after each
+ * token. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -14,8 +15,8 @@ enum { BATCH = 8, MOST_SEQ = 1024 };
 struct data {
     const char *path;
     struct ah_tokens *tokens;
-    bool examples; /* else one text, or one row of tokens, */
-    bool lead;     /* each window of which begins with the tokenizer's BOS: */
+    bool examples; /* the data are examples, each a window; else one text or row of tokens */
+    bool lead;     /* each window of the text begins with `bos`, the tokenizer's BOS */
     int32_t bos;
     int64_t batch, seq, windows;
 };
@@ -23,14 +24,14 @@ struct data {
 struct evaluator {
     const struct ah_eval_options *options;
     struct ah_inference model;
-    struct data *all; /* [count] files, opened before the first is evaluated */
+    struct data *all; /* [count] files, all opened before the first is evaluated */
     size_t count;
-    struct data *data;      /* at work */
-    int32_t *ids, *targets; /* [batch, seq] of it */
-    int64_t started[2];     /* batch and seq that the model runs with; 0: not yet */
-    double nats;            /* of the tokens predicted so far, of all files */
-    int64_t done, bytes;    /* so many tokens, and the bytes that they stand for */
-    bool led, textless;     /* windows of a file began with BOS; a file is no text whose length is known */
+    struct data *data;      /* the file being evaluated */
+    int32_t *ids, *targets; /* [batch, seq] of `data` */
+    int64_t started[2];     /* batch and seq of the running model; 0: not started */
+    double nats;            /* total loss of the tokens predicted so far, in all files */
+    int64_t done, bytes;    /* number of these tokens, and the bytes that they stand for */
+    bool led, textless;     /* windows of a file began with BOS; a file is no text of known length */
 };
 
 static int64_t seq_of(const struct evaluator *eval, int64_t most)
@@ -64,7 +65,7 @@ static int tokens_open(struct evaluator *eval, int64_t seq)
     return ah__tokens_open_with(&eval->data->tokens, eval->data->path, eval->model.tokenizer, vocab, &options);
 }
 
-/* Whether what a model is handed begins with BOS. The tokenizer's template says it, whatever its ids are. */
+/* Sets data->lead if prompts of the model begin with BOS. The tokenizer's template decides that, not the token's id. */
 static int lead_find(struct evaluator *eval)
 {
     const struct ah_tokenizer *tokenizer = eval->model.tokenizer;
@@ -82,14 +83,15 @@ static int lead_find(struct evaluator *eval)
     return status;
 }
 
-/* What is one row of tokens is cut here, so that nothing of its end is lost; examples are windows already. */
+/* Opens eval->data. One row of tokens is cut into windows here, so that its end is not lost; examples are windows
+ * already. */
 static int open_data(struct evaluator *eval)
 {
     eval->data->lead = false;
     eval->data->seq = seq_of(eval, INT64_MAX);
     const bool opened = tokens_open(eval, eval->data->seq) == AH_OK;
     eval->data->examples = opened && strcmp(ah__tokens_info(eval->data->tokens)->format, "examples") == 0;
-    if (!opened) /* it may be shorter than a window; a pipe cannot be read again */
+    if (!opened) /* the data may be shorter than a window; a pipe cannot be read again */
         AH_TRY(ah__stream_is_pipe(eval->data->path) ? AH_EINPUT : tokens_open(eval, 1));
     if (!eval->data->examples && !eval->model.tokenizer->missing)
         AH_TRY(lead_find(eval));
@@ -104,7 +106,7 @@ static int open_data(struct evaluator *eval)
     return AH_OK;
 }
 
-/* A window, or what is left for the last one; beyond that nothing is asked. */
+/* Fills a row with a window. The last window may be shorter. Targets beyond the data are ignored. */
 static int fill_row(const struct evaluator *eval, int64_t window, int32_t *ids, int32_t *targets)
 {
     int64_t first = window * eval->data->seq,
@@ -125,7 +127,7 @@ static int fill_row(const struct evaluator *eval, int64_t window, int32_t *ids, 
     return AH_OK;
 }
 
-/* Returns how many tokens of the batch are asked for, and adds their text's length. */
+/* Returns the number of tokens of the batch that count, and adds the length of their text to eval->bytes. */
 static int64_t count_targets(struct evaluator *eval)
 {
     const struct ah_tokenizer *tokenizer = eval->model.tokenizer;
@@ -172,14 +174,14 @@ static int evaluate(struct evaluator *eval)
     return AH_OK;
 }
 
-/* Whether what was predicted is a text whose length is known. */
+/* Returns true if the predicted tokens are a text of known length. */
 static bool is_text(const struct evaluator *eval)
 {
     const struct ah_tokens_info *info = ah__tokens_info(eval->data->tokens);
     return eval->bytes && (info->text || eval->data->examples || strcmp(info->format, "documents") == 0);
 }
 
-/* The model as it runs is kept for windows of the same shape. */
+/* Starts the model for the file's shape. A running model is kept for windows of the same shape. */
 static int start(struct evaluator *eval)
 {
     const struct ah_eval_options *options = eval->options;
@@ -198,7 +200,7 @@ static void data_close(struct data *data)
     data->tokens = NULL;
 }
 
-/* The rows of a batch, filled and asked for. */
+/* Evaluates the file, with rows of its batch and sequence length. */
 static int rows_evaluate(struct evaluator *eval)
 {
     size_t count = (size_t)(eval->data->batch * eval->data->seq);
@@ -224,7 +226,8 @@ static int evaluate_file(struct evaluator *eval)
     return AH_OK;
 }
 
-/* Every token counts alike, whichever file it is of. A file that cannot be read is told of before any is evaluated. */
+/* Evaluates the files. Every token counts alike, whichever file has it. A file that cannot be read fails before any is
+ * evaluated. */
 static int evaluate_files(struct evaluator *eval, const struct ah_mixture_items *files)
 {
     for (size_t i = 0; i < files->count; i++)
@@ -301,7 +304,7 @@ static int check_ids(const struct ah_inference *model, const int32_t *ids, int64
     return AH_OK;
 }
 
-/* A head may have more rows than the vocabulary has tokens. */
+/* Writes the logits of the vocabulary's tokens. The LM head may have more rows than that. */
 static int write_logits(struct ah_safetensors_writer *writer, const struct ah_inference *model, const int32_t *ids,
                         int64_t count)
 {

@@ -1,4 +1,4 @@
-/* ah_export_gguf(): weights of a checkpoint, or of any model that can be read, tensor by tensor into a GGUF file. */
+/* ah_export_gguf() writes the weights of a checkpoint, or of any readable model, tensor by tensor into a GGUF file. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -17,15 +17,15 @@
 struct export
 {
     const char *folder;
-    struct ah_inference from; /* model, tokenizer, where the weights are */
-    struct ah_graph *graph;   /* of which the parameters are written, in its order */
+    struct ah_inference from; /* the model, its tokenizer and the path of its weights */
+    struct ah_graph *graph;   /* its parameters are written, in its order */
     struct ah_model_files files;
     struct ah_weight_tensors tensors;
     struct ah_gguf_writer *writer;
     const struct ah_gguf_type *type;
-    float *values, *moved; /* of the largest parameter */
+    float *values, *moved; /* [elements of the largest parameter] */
     struct ah_gguf_factors rope[2];
-    struct ah_buf notes; /* what llama.cpp does otherwise, clause by clause */
+    struct ah_buf notes; /* differences in what llama.cpp does, clause by clause */
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -54,7 +54,8 @@ static int export_open(struct export *to)
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-/* The tensor of a parameter: by its name, without the first part of it, or, of a tied embedding, the head's. */
+/* Finds the tensor of a parameter: by its name, by its name without the first part, or, for the embedding, by the name
+ * of the LM head that is tied to it. */
 static int tensor_find(const struct ah_weight_tensor **out, const struct export *to, const char *name)
 {
     const char *dot = strchr(name, '.');
@@ -67,16 +68,17 @@ static int tensor_find(const struct ah_weight_tensor **out, const struct export 
                 : ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", to->tensors.path, name);
 }
 
-/* A parameter as it stands in the file. */
+/* A parameter as the file stores it. */
 struct stored {
     char name[AH_GGUF_NAME_SIZE];
     struct ah_shape shape;
     struct ah_gguf_swap swap;
     const struct ah_gguf_type *type;
-    int copies; /* of the data, one behind the other */
+    int copies; /* number of copies of the data, one behind the other */
 };
 
-/* The converter keeps positions as they are, as it does vectors. */
+/* Computes how the file stores a parameter. Position embeddings stay fp32, as vectors do: llama.cpp's converter leaves
+ * them so. */
 static int stored_find(struct stored *out, const struct export *to, const struct ah_value *value)
 {
     *out = (struct stored){.shape = value->meta.shape, .copies = 1};
@@ -130,7 +132,7 @@ static int param_write(struct export *to, const struct ah_value *value)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* Null: the folder has no such file. */
+/* Returns the file of that name, or null if the folder has no such file. */
 static const struct ah_model_file *file_of(const struct export *to, const char *name)
 {
     for (size_t i = 0; i < to->files.count; i++)
@@ -166,7 +168,7 @@ static int tokenizer_put(struct export *to)
                     to->folder, to->from.tokenizer->name);
 }
 
-/* The folder that the name is of: of a checkpoint the training's. */
+/* Returns the folder that names the model. For a checkpoint this is the training's folder. */
 static const char *named(const struct export *to)
 {
     return to->from.checkpoint.run_folder ? to->from.checkpoint.run_folder : to->folder;

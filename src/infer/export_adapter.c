@@ -1,5 +1,6 @@
-/* ah_export_adapter(): the factors of an adapter as tensors NAME.lora_a and NAME.lora_b, NAME being llama.cpp's for the
- * weight that they are of. llama.cpp adds alpha / rank * B A, by the rank of each tensor and one alpha for all. */
+/* ah_export_adapter() writes the factors of an adapter as tensors NAME.lora_a and NAME.lora_b, where NAME is
+ * llama.cpp's name of the adapted weight. llama.cpp adds alpha / rank * B A, with the rank of each tensor and one alpha
+ * for all. */
 #include "infer/export_adapter.h"
 
 #include <math.h>
@@ -20,15 +21,15 @@ struct adapter_export {
     struct ah_graph *graph; /* with adapters */
     struct ah_gguf_writer *writer;
     const struct ah_gguf_type *type;
-    float *a, *b, *moved; /* of the largest factor */
-    int written;          /* pairs */
+    float *a, *b, *moved; /* [elements of the largest factor] */
+    int written;          /* number of pairs */
 };
 
-/* The two factors of a weight as they are written. */
+/* The two factors of a weight as the file stores them. */
 struct pair {
-    char name[AH_GGUF_NAME_SIZE]; /* of the weight */
-    struct ah_shape a, b;         /* [rank, I], [O, rank]; rank 0: the file has none of it */
-    struct ah_gguf_swap swap;     /* of b's rows */
+    char name[AH_GGUF_NAME_SIZE]; /* name of the weight */
+    struct ah_shape a, b;         /* [rank, I], [O, rank]; rank 0: the file has no factors for it */
+    struct ah_gguf_swap swap;     /* new order of b's rows */
 };
 
 /* ---- factors ----------------------------------------------------------------------------------------------------- */
@@ -47,7 +48,8 @@ static const struct ah_value *factor_find(const struct adapter_export *to, const
     return NULL;
 }
 
-/* How many of the ranks are not zeros in both: modules of a lower rank are filled up with those. */
+/* Returns the number of ranks up to the last that is not zero in both factors. Modules of a lower rank are padded with
+ * zeros. */
 static int64_t rank_of(const float *a, const float *b, const struct ah_shape *shape_a, const struct ah_shape *shape_b)
 {
     int64_t most = shape_a->dim[0], ins = shape_a->dim[1], outs = shape_b->dim[0];
@@ -62,7 +64,8 @@ static int64_t rank_of(const float *a, const float *b, const struct ah_shape *sh
     return 0;
 }
 
-/* The first columns, multiplied by what llama.cpp's alpha / rank lacks beside that of the widest. */
+/* Keeps the first `rank` columns of B, times rank / (all columns): llama.cpp scales each tensor by alpha / its own
+ * rank, but alpha is that of the largest rank. */
 static void columns_take(float *b, const struct ah_shape *shape, int64_t rank)
 {
     int64_t most = shape->dim[1];
@@ -72,7 +75,7 @@ static void columns_take(float *b, const struct ah_shape *shape, int64_t rank)
             b[o * rank + r] = b[o * most + r] * factor;
 }
 
-/* Reads both into to->a and to->b. Rank 0: the value is no weight with an adapter. */
+/* Reads both factors into to->a and to->b. Rank 0: the value is no weight with an adapter. */
 static int pair_read(struct pair *out, struct adapter_export *to, const struct ah_value *value)
 {
     const struct ah_value *a = value->name && !value->adapter ? factor_find(to, value->name, 'A') : NULL;
@@ -91,7 +94,7 @@ static int pair_read(struct pair *out, struct adapter_export *to, const struct a
     if (!ah__gguf_name(out->name, to->from->model, value->name))
         return ah__fail(AH_EINPUT, "parameter '%.80s': found no name for it in GGUF", value->name);
     AH_TRY(ah__gguf_swaps(&out->swap, to->from->model, value->name, &out->b));
-    if (out->swap.turned) /* weights alone are: their factors are of [O, I] here, too */
+    if (out->swap.turned) /* only weights are transposed: their factors are of [O, I] here, too */
         out->swap.outer = 0;
     return AH_OK;
 }
@@ -113,7 +116,7 @@ static int pair_declare(struct adapter_export *to, const struct ah_value *value)
     return AH_OK;
 }
 
-/* `room` is for as many numbers. */
+/* Writes a factor. `room` is scratch for as many numbers as the factor has. */
 static int factor_write(struct adapter_export *to, const float *values, const struct ah_shape *shape, float *room)
 {
     const struct ah_gguf_type *type = ah__export_stored(to->type, shape);
@@ -135,7 +138,7 @@ static int pair_write(struct adapter_export *to, const struct ah_value *value)
     return factor_write(to, to->moved, &pair.b, to->b);
 }
 
-/* Of the adapter's folder, or the training's that a checkpoint is in. */
+/* Writes general.name from the adapter's folder, or, if it is a checkpoint, from the training's folder around it. */
 static int name_put(struct adapter_export *to)
 {
     char *folder, *name = NULL;
@@ -197,7 +200,8 @@ static int file_write(struct adapter_export *to, const char *path)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* Such files have factors alone. */
+/* Records the graph. Fails for an adapter with whole tensors beside the factors, since GGUF adapters have no place for
+ * them. */
 static int record(struct adapter_export *to)
 {
     const struct ah_record_options options = {

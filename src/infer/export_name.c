@@ -12,7 +12,8 @@
 
 /* ---- name -------------------------------------------------------------------------------------------------------- */
 
-/* "v0.3" and what begins with a digit stay as they are, as does a word with a capital. */
+/* Returns true if a title leaves the word as it is: a version like "v0.3", or a word that begins with a digit, has a
+ * capital or has no lower-case letter. */
 static bool stays(const char *word, size_t length)
 {
     bool lower = false, version = length > 1 && word[0] == 'v' && isdigit((unsigned char)word[1]);
@@ -37,7 +38,7 @@ static void word_add(struct ah_buf *to, const char *word, size_t length)
     }
 }
 
-/* "my-model-v2" -> "My Model v2". */
+/* Makes a title of an id: "my-model-v2" -> "My Model v2". */
 static int title(char **out, const char *id)
 {
     static const char between[] = "- \t\r\n";
@@ -52,14 +53,15 @@ static int title(char **out, const char *id)
     return text.status;
 }
 
-/* What stands behind the last slash. */
+/* Returns the part behind the last slash. */
 static const char *base_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* The model's name where its configuration has one: at most "OWNER/NAME". */
+/* Reads the model's name from its configuration, if that has a name of the form "NAME" or "OWNER/NAME"; else *name is
+ * null. */
 static int config_name(char **name, const char *folder)
 {
     struct ah_json json;

@@ -5,13 +5,13 @@
 
 #include "base/alloc.h"
 
-/* Types that are written, with llama.cpp's number for files of them. */
+/* Types that export writes, with llama.cpp's number for files of each. */
 static const struct {
     const char *word;
     uint32_t id, file_type;
 } types[] = {{"f16", AH_GGUF_F16, 1}, {"bf16", AH_GGUF_BF16, 32}, {"f32", AH_GGUF_F32, 0}, {"q8_0", AH_GGUF_Q8_0, 7}};
 
-/* The others that llama-quantize makes. */
+/* Other types, which llama-quantize makes. */
 static const char *const others[] = {"Q1_0",   "Q2_0",   "Q4_0",   "Q4_1",   "Q5_0",    "Q5_1",     "Q2_K",
                                      "Q2_K_S", "Q3_K",   "Q3_K_S", "Q3_K_M", "Q3_K_L",  "Q4_K",     "Q4_K_S",
                                      "Q4_K_M", "Q5_K",   "Q5_K_S", "Q5_K_M", "Q6_K",    "IQ1_S",    "IQ1_M",

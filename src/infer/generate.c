@@ -1,6 +1,6 @@
-/* ah_generate: the prompt at once, then token by token, each of which sees the keys and values that were kept of those
- * before it. A window that is full slides by one token: then all positions change, and it is run as a whole again. So
- * is a text that outgrows the lengths which the model rotates alike. */
+/* ah_generate runs the prompt at once, then token by token; each token attends to the cached keys and values of those
+ * before it. If the window is full, it slides by one token: all positions change then, and the whole window is run
+ * again. A text that outgrows the length up to which the model rotates positions alike is run again, too. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,16 +13,16 @@ struct generator {
     int32_t *prompt; /* [prompt_count] */
     int64_t prompt_count;
     struct ah_sampler sampler;
-    int64_t seq, count; /* window length; tokens in it */
-    int64_t kept;       /* of which keys and values are kept, from the first on */
-    int64_t room;       /* of the cache; 0: nothing is started */
-    int32_t *window;    /* [seq]; what lies behind `count` does not matter to a causal model */
+    int64_t seq, count; /* window length; tokens in the window */
+    int64_t kept;       /* tokens with cached keys and values, from the first on */
+    int64_t room;       /* positions of the cache; 0: the model is not started */
+    int32_t *window;    /* [seq]; a causal model ignores entries behind `count` */
     float *logits;      /* [vocab] */
     struct ah_token_stream stream;
-    struct ah_buf text; /* of the last token */
+    struct ah_buf text; /* text of the last token */
 };
 
-/* A head may have rows beyond the tokenizer's tokens, which are never drawn. */
+/* Checks the options. Rows of the LM head beyond the tokenizer's tokens are never drawn. */
 static int check(const struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
@@ -31,7 +31,7 @@ static int check(const struct generator *gen)
     return ah__tokenizer_check(gen->from.tokenizer);
 }
 
-/* What text begins with, where a prompt says nothing. */
+/* Makes the prompt's ids if the prompt is empty: BOS, else EOS, else a line break. */
 static int encode_nothing(struct generator *gen)
 {
     const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
@@ -43,7 +43,7 @@ static int encode_nothing(struct generator *gen)
     return AH_OK;
 }
 
-/* The prompt as what a user says. */
+/* Encodes the prompt as a user's message. */
 static int encode_message(struct generator *gen)
 {
     const struct ah_chat *chat = NULL;
@@ -93,8 +93,8 @@ static int encode_prompt(struct generator *gen)
     return AH_OK;
 }
 
-/* The prompt's last tokens, in a window no longer than there will be tokens, nor than the sequences the model was
- * trained on: it has learned nothing about the positions beyond. */
+/* Fills the window with the prompt's last tokens. The window is no longer than the tokens that there will be, nor than
+ * the sequences that the model was trained on: it has learned nothing about positions beyond. */
 static int fill_window(struct generator *gen)
 {
     int64_t length = gen->prompt_count, most = gen->from.longest_seq;
@@ -105,7 +105,7 @@ static int fill_window(struct generator *gen)
     return AH_OK;
 }
 
-/* Every token gets another position, so nothing that was kept holds any longer. */
+/* Removes the window's first token. Every other token gets a new position, so the cache is void. */
 static void slide(struct generator *gen)
 {
     memmove(gen->window, gen->window + 1, (size_t)--gen->count * sizeof *gen->window);
@@ -119,7 +119,7 @@ static void append(struct generator *gen, int token)
     gen->window[gen->count++] = token;
 }
 
-/* Hands on the characters that the token completes; nonzero in *stop: the caller has heard enough. */
+/* Gives the caller the characters that the token completes. *stop becomes nonzero if the caller wants no more. */
 static int tell(int *stop, struct generator *gen, int32_t token)
 {
     const struct ah_generate_options *options = gen->options;
@@ -132,7 +132,7 @@ static int tell(int *stop, struct generator *gen, int32_t token)
     return AH_OK;
 }
 
-/* What is held back of a character that never came whole. */
+/* Gives the caller the bytes of a character that was never completed. */
 static int tell_rest(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
@@ -143,7 +143,8 @@ static int tell_rest(struct generator *gen)
     return AH_OK;
 }
 
-/* At once are run those tokens that are there, or where the window will slide all of it. */
+/* Starts the model, or starts it again with another cache. A prefill runs the tokens of the window, or a whole window
+ * if the window will slide. */
 static int make_ready(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
@@ -158,7 +159,7 @@ static int make_ready(struct generator *gen)
                                         options->threads);
 }
 
-/* The logits behind the last token. */
+/* Computes the logits after the last token. */
 static int foretell(struct generator *gen)
 {
     AH_TRY(make_ready(gen));
@@ -174,7 +175,7 @@ static int generate(struct generator *gen)
     const struct ah_generate_options *options = gen->options;
     int stop = 0;
     gen->stream.tokenizer = gen->from.tokenizer;
-    gen->stream.started = true; /* behind the prompt */
+    gen->stream.started = true; /* the text continues the prompt */
     for (int64_t i = 0; i < options->tokens && !stop; i++) {
         int token;
         AH_TRY(foretell(gen));

@@ -16,7 +16,7 @@
 
 /* ---- which files ------------------------------------------------------------------------------------------------- */
 
-/* Weights that no training here has written; the message of a folder that has neither says what it lacks. */
+/* Finds weights that are no checkpoint of a training. The error of a folder without both says what is missing. */
 static int find_weights(struct ah_inference *inference, const char *path)
 {
     AH_TRY(ah__weights_find(&inference->weights, path));
@@ -25,7 +25,7 @@ static int find_weights(struct ah_inference *inference, const char *path)
     return AH_OK;
 }
 
-/* A file of the adapter's folder. */
+/* Returns true if the adapter's folder has a file of that name. */
 static bool adapter_has(const struct ah_inference *inference, const char *name)
 {
     char *path;
@@ -36,7 +36,7 @@ static bool adapter_has(const struct ah_inference *inference, const char *name)
     return exists;
 }
 
-/* The model that an adapter says it is of. PEFT may have a name on a hub there. */
+/* Finds the base model that an adapter names. PEFT may have written a name on a hub, which is an error. */
 static int find_base(struct ah_inference *inference)
 {
     const char *folder = inference->adapter, *named = inference->adapted.config.base;
@@ -54,7 +54,7 @@ static int find_base(struct ah_inference *inference)
 static int read_adapter(struct ah_inference *inference, bool names_base)
 {
     static const char *const files[] = {AH_ADAPTER_FILE, AH_ADAPTER_CONFIG, NULL};
-    if (adapter_has(inference, "checksums.json")) /* of a training here */
+    if (adapter_has(inference, "checksums.json")) /* written by a training of AutoHete */
         AH_TRY(ah__folder_verify(inference->adapter, files));
     AH_TRY(ah__adapter_tensors_open(&inference->adapted, inference->adapter));
     return names_base ? find_base(inference) : AH_OK;
@@ -76,7 +76,8 @@ static int find_model(struct ah_inference *inference, const char *path)
     return AH_OK;
 }
 
-/* The adapter may have more rows than the checkpoint, which knows the shapes of its own tensors alone. */
+/* Finds the model and its weights. An adapter may have more embedding rows than the checkpoint, which can load only
+ * tensors of its own shapes. */
 static int find_model_adapted(struct ah_inference *inference, const char *path)
 {
     AH_TRY(find_model(inference, path));
@@ -107,7 +108,7 @@ const char *ah__inference_folder(const struct ah_inference *inference)
                                         : inference->place;
 }
 
-/* The model as its adapter makes it. */
+/* Changes the model to the shapes and the settings of its adapter. */
 static int fit_adapter(struct ah_inference *inference)
 {
     const struct ah_adapter_config *config = &inference->adapted.config;
@@ -138,7 +139,7 @@ int ah__inference_open(struct ah_inference *inference, const char *path, const c
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* Everything on the device, activations dropped: nothing here needs a profile or a search. */
+/* Makes the run with everything on the device and no saved activations: inference needs no profile and no search. */
 static int make_run(struct ah_inference *inference)
 {
     int layers = inference->partition->layers;
@@ -179,7 +180,7 @@ int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t s
     return start(inference, device, threads);
 }
 
-/* Of one token. What it needs of scratch is there for both. */
+/* Makes the program that decodes one token. The workspace is large enough for both programs. */
 static int make_decoder(struct ah_inference *inference, const struct ah_record_options *many)
 {
     const struct ah_step_options step = {.infers = true, .logits = true};

@@ -1,4 +1,4 @@
-/* ah_merge(): a model with its adapters added to its weights, as a folder that needs neither. */
+/* ah_merge() adds a model's adapters to its weights and writes a folder that needs neither of both. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,9 +21,9 @@ struct merge {
     struct ah_model_files files;
     struct ah_weight_tensors base;
     enum ah_dtype dtype;
-    float *weight, *a, *b; /* of the largest */
+    float *weight, *a, *b; /* [elements of the largest parameter or factor] */
     uint16_t *narrow;
-    int64_t bytes, count; /* of what was written; parameters in it */
+    int64_t bytes, count; /* bytes written; parameters in them */
 };
 
 static int tensors_open(struct merge *merge, const char *path, const char *given)
@@ -42,7 +42,7 @@ static int tensors_open(struct merge *merge, const char *path, const char *given
     return status;
 }
 
-/* A parameter of the model's own. */
+/* Returns true if the value is a parameter of the model, not of an adapter. */
 static bool is_own(const struct ah_value *value)
 {
     return value->name && !value->adapter;
@@ -62,7 +62,7 @@ static int room_new(struct merge *merge)
     return ah__new(&merge->b, (size_t)adapter, sizeof *merge->b);
 }
 
-/* Whether a training here computed in fp32 with what is merged. */
+/* Sets *out if the adapter comes from a training of AutoHete that computed in fp32. */
 static int trained_exactly(bool *out, const struct merge *merge)
 {
     struct ah_json json;
@@ -79,7 +79,7 @@ static int trained_exactly(bool *out, const struct merge *merge)
     return status;
 }
 
-/* What bf16 would round is not rounded without being asked to. */
+/* Chooses the dtype that was asked for; else fp32 if bf16 would round the parameters. */
 static int dtype_choose(struct merge *merge, const char *asked)
 {
     bool exact;
@@ -114,8 +114,9 @@ static int merge_open(struct merge *merge, const char *path, const char *adapter
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-/* As the adapter has it whole, else as the model has it: under its name, as a body that was saved alone has it, or, of
- * a tied embedding and head, under the name of the other. */
+/* Reads a parameter into merge->weight: from the adapter if that has it whole, else from the model. The model's tensor
+ * may lack the first part of the name, if its body was saved without the head; of a tied embedding and head it may have
+ * the name of the other. */
 static int read(struct merge *merge, const char *name, struct ah_shape shape)
 {
     static const char embedding[] = "model.embed_tokens.weight", head[] = "lm_head.weight";
@@ -135,7 +136,7 @@ static int read(struct merge *merge, const char *name, struct ah_shape shape)
     return ah__weight_tensor_read(merge->weight, &merge->base, tensor, shape);
 }
 
-/* weight += scale B A: [O, I], or its transpose. */
+/* weight += scale B A, where weight is [O, I], or [I, O] if transposed. */
 static void add(struct merge *merge, int64_t outs, int64_t ins, int64_t rank, bool transposed)
 {
     for (int64_t o = 0; o < outs; o++)
@@ -146,7 +147,7 @@ static void add(struct merge *merge, int64_t outs, int64_t ins, int64_t rank, bo
         }
 }
 
-/* The value's weights, with what its adapter adds. */
+/* Computes the value's weights plus the product of its adapter's factors. */
 static int merged(struct merge *merge, const struct ah_value *value)
 {
     char name[2][256];
@@ -165,7 +166,7 @@ static int merged(struct merge *merge, const struct ah_value *value)
     AH_TRY(ah__adapter_tensors_read(merge->b, &merge->from.adapted, name[1], factor[1]->meta.shape));
     int64_t rank = factor[0]->meta.shape.dim[0], ins = factor[0]->meta.shape.dim[1];
     int64_t outs = factor[1]->meta.shape.dim[0];
-    /* A square weight does not tell by its shape which way round it is; the product that reads it does. */
+    /* The shape of a square weight does not tell whether it is transposed; the product that reads it does. */
     add(merge, outs, ins, rank, !ah__graph_is_out_in(merge->graph, (int)(value - merge->graph->values)));
     return AH_OK;
 }
@@ -230,7 +231,7 @@ static int folder_fill(struct merge *merge, const char *folder)
     return status;
 }
 
-/* Names that folder_fill gives. */
+/* Returns true for the file names that folder_fill gives. */
 static bool is_ours(const char *name)
 {
     return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, "config.json") == 0 ||
@@ -263,7 +264,7 @@ static int note_make(char **note, const struct merge *merge, const char *out, bo
         out, out);
 }
 
-/* The folder is taken before the work begins. */
+/* Creates the folder before the work begins. */
 int ah_merge_noted(char **note, const char *out, const char *model, const char *adapter, const char *dtype)
 {
     struct merge merge = {.graph = NULL};

@@ -42,7 +42,8 @@ static int likelier(const void *left, const void *right)
     return a->token - b->token;
 }
 
-/* The first candidate whose share of the line from 0 to the total holds the point u * total. */
+/* Returns the first candidate that reaches the point u * total on the line on which the candidates' weights follow each
+ * other. */
 static int draw(const struct ah_candidate *candidates, int count, double u)
 {
     double total = 0, passed = 0;
@@ -66,7 +67,7 @@ static int fill(struct ah_sampler *sampler, const float *logits)
     return AH_OK;
 }
 
-/* Once for each token, however often it was said. */
+/* Applies the repetition penalty once for each token, however often the context has it. */
 static void penalise(struct ah_sampler *sampler, const float *logits, const int32_t *context, int64_t count)
 {
     double penalty = sampler->sampling.repetition_penalty;
@@ -76,7 +77,8 @@ static void penalise(struct ah_sampler *sampler, const float *logits, const int3
     }
 }
 
-/* How many of the sorted candidates are left, whose weights become probabilities but for a factor. */
+/* Returns how many of the sorted candidates top_k, top_p and min_p leave. Turns their weights into probabilities times
+ * a common factor. */
 static int keep(struct ah_sampler *sampler)
 {
     const struct ah_sampling *sampling = &sampler->sampling;
@@ -90,7 +92,7 @@ static int keep(struct ah_sampler *sampler)
     double enough = sampling->top_p > 0 && sampling->top_p < 1 ? sampling->top_p * total : INFINITY;
     for (; kept < count && (kept == 0 || passed < enough); kept++)
         passed += candidates[kept].weight;
-    while (kept > 1 && candidates[kept - 1].weight < sampling->min_p) /* the likeliest has 1 */
+    while (kept > 1 && candidates[kept - 1].weight < sampling->min_p) /* the likeliest has weight 1 */
         kept--;
     return kept;
 }

@@ -1,5 +1,5 @@
-/* ah_talk: a conversation with a model, turn by turn. Each prompt is rendered whole by the chat template; of its tokens
- * those that begin as the last ones did have their keys and values already, and only the others are run. */
+/* ah_talk has a conversation with a model, turn by turn. The chat template renders each prompt whole. The tokens at its
+ * beginning that equal the last prompt's have cached keys and values; only the others are run. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,12 +17,12 @@ struct ah_talk {
     const struct ah_chat *chat;
     cJSON *messages;
     struct ah_sampler sampler;
-    int64_t room, count; /* of ids; those of the conversation so far */
-    int64_t cache;       /* room of the cache; 0: nothing is started */
-    int64_t kept;        /* of which keys and values are kept, from the first on */
+    int64_t room, count; /* most ids; ids of the conversation so far */
+    int64_t cache;       /* positions of the cache; 0: the model is not started */
+    int64_t kept;        /* tokens with cached keys and values, from the first on */
     int32_t *ids;        /* [room] */
     float *logits;       /* [vocab] */
-    uint64_t drawn;      /* tokens, of all turns */
+    uint64_t drawn;      /* tokens drawn in all turns */
 };
 
 static int message_add(struct ah_talk *talk, const char *role, const char *content)
@@ -35,7 +35,8 @@ static int message_add(struct ah_talk *talk, const char *role, const char *conte
     return ah__fail(AH_ENOMEM, "out of host memory: a message");
 }
 
-/* Whatever was kept is lost where the conversation outgrows the lengths that the model rotates alike, or comes back. */
+/* Starts the model, or starts it again, which empties the cache, if the conversation outgrows the length up to which
+ * the model rotates positions alike, or becomes shorter than that again. */
 static int make_ready(struct ah_talk *talk)
 {
     const struct ah_generate_options *options = &talk->options.generate;
@@ -44,7 +45,7 @@ static int make_ready(struct ah_talk *talk)
         return AH_OK;
     ah__inference_stop(&talk->from);
     talk->kept = 0;
-    talk->cache = 0; /* until it has begun */
+    talk->cache = 0; /* until the model has started */
     AH_TRY(ah__inference_start_decoding(&talk->from, 1, cache, options->device, options->threads));
     talk->cache = cache;
     return AH_OK;
@@ -81,7 +82,7 @@ static int open_all(struct ah_talk *talk)
     AH_TRY(ah__tokenizer_check(talk->from.tokenizer));
     AH_TRY(ah__inference_chat(&talk->chat, &talk->from, options));
     AH_TRY(sampler_open(talk));
-    /* A model that was tuned on short conversations still knows the positions that it came with. */
+    /* A model that was tuned on short conversations still knows all positions of its base model. */
     int64_t most = ah_model_get(talk->from.model)->max_seq, usual = most < CONTEXT_MOST ? most : CONTEXT_MOST;
     if (wanted > most)
         return ah__fail(AH_EINPUT, "context_tokens: found %" PRId64 ", expected at most the model's %" PRId64, wanted,
@@ -125,7 +126,8 @@ void ah_talk_close(struct ah_talk *talk)
 
 /* ---- a turn ------------------------------------------------------------------------------------------------------ */
 
-/* The new prompt's ids; what it shares with the last one is kept, but for its last token, whose logits are wanted. */
+/* Takes the new prompt's ids. The cache stays valid for ids that are the same as before, except the prompt's last
+ * token, whose logits are wanted. */
 static int ids_take(struct ah_talk *talk, const int32_t *ids, int64_t count)
 {
     int64_t same = 0;
@@ -152,7 +154,7 @@ static int prompt_read(struct ah_talk *talk)
     return status;
 }
 
-/* The logits behind the last token. */
+/* Computes the logits after the last token. */
 static int foretell(struct ah_talk *talk)
 {
     AH_TRY(make_ready(talk));
@@ -161,7 +163,7 @@ static int foretell(struct ah_talk *talk)
     return ah__run_logits(talk->from.run, 0, talk->logits);
 }
 
-/* Hands on what was added to the answer since `told`. */
+/* Gives the caller the part of the answer from byte `told` on. */
 static int tell(const struct ah_talk *talk, int token, const struct ah_buf *answer, size_t told)
 {
     const struct ah_generate_options *options = &talk->options.generate;
@@ -170,7 +172,7 @@ static int tell(const struct ah_talk *talk, int token, const struct ah_buf *answ
     return options->on_token(token, answer->text ? answer->text + told : "", answer->length - told, options->context);
 }
 
-/* The answer's text, up to its end, so many tokens, or the context's. */
+/* Generates the answer's text, up to an end token, the limit on tokens or the end of the context. */
 static int answer_write(struct ah_buf *answer, struct ah_talk *talk)
 {
     const struct ah_tokenizer *tokenizer = talk->from.tokenizer;
@@ -196,7 +198,7 @@ static int answer_write(struct ah_buf *answer, struct ah_talk *talk)
     return answer->status;
 }
 
-/* What the model said is text from now on, whatever bytes it made. */
+/* Adds the answer to the messages. Invalid UTF-8 in it is replaced. */
 static int answer_keep(struct ah_talk *talk, const struct ah_buf *answer)
 {
     struct ah_buf text = {0};
@@ -221,7 +223,8 @@ int ah_talk_say(struct ah_talk *talk, const char *text)
         status = answer_write(&answer, talk);
     if (status == AH_OK)
         status = answer_keep(talk, &answer);
-    while (status != AH_OK && cJSON_GetArraySize(talk->messages) > before) /* as if nothing had been said */
+    while (status != AH_OK && cJSON_GetArraySize(talk->messages) > before) /* leaves the conversation as before the
+                                                                            * turn */
         cJSON_DeleteItemFromArray(talk->messages, before);
     ah__buf_free(&answer);
     return status;

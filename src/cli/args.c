@@ -164,7 +164,7 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
     };
     if (option->kind == AH_ARG_RATE && option->min > 0)
         snprintf(text, size, "%s, at least %.15g bytes a second", kinds[option->kind], option->min);
-    else if (option->min != 0 || option->max != 0)
+    else if (option->kind <= AH_ARG_REAL && (option->min != 0 || option->max != 0))
         snprintf(text, size, "%s from %.15g to %.15g", kinds[option->kind], option->min, option->max);
     else
         snprintf(text, size, "%s", kinds[option->kind]);
@@ -393,7 +393,8 @@ static void set_initial(const struct ah_command *command, char **argv)
     for (size_t i = 0; i < command->count; i++) {
         const struct ah_arg *option = &command->options[i];
         /* a default that its own row refuses is a defect of the table */
-        if (option->initial && !parse_value((char *)command->args + option->at, option, option->initial))
+        if (option->initial && !command->unset &&
+            !parse_value((char *)command->args + option->at, option, option->initial))
             abort();
     }
 }
@@ -448,6 +449,38 @@ static int option_print(char *text, size_t size, const struct ah_arg *option)
     return snprintf(text, size, "--%s%s%s", option->name, option->meta ? " " : "", option->meta ? option->meta : "");
 }
 
+static bool same_group(const struct ah_arg *a, const struct ah_arg *b)
+{
+    return a->group == b->group || (a->group && b->group && strcmp(a->group, b->group) == 0);
+}
+
+static bool is_first(const struct ah_command *command, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (same_group(&command->options[i], &command->options[index]))
+            return false;
+    return true;
+}
+
+/* The options of the group of options[first], below its heading. */
+static void group_print(const struct ah_command *command, size_t first, int width, FILE *to)
+{
+    const char *heading = command->options[first].group;
+    char left[64];
+    if (heading)
+        fprintf(to, "\n%s:\n", heading);
+    for (size_t i = first; i < command->count; i++) {
+        const struct ah_arg *option = &command->options[i];
+        if (!option->help || !same_group(option, &command->options[first]))
+            continue;
+        option_print(left, sizeof left, option);
+        fprintf(to, "  %-*s  %s", width, left, option->help);
+        if (option->initial)
+            fprintf(to, " (default %s)", option->initial);
+        fprintf(to, "%s\n", option->required ? " (required)" : "");
+    }
+}
+
 void ah__args_help(const struct ah_command *command, FILE *to)
 {
     char left[64];
@@ -457,16 +490,9 @@ void ah__args_help(const struct ah_command *command, FILE *to)
         width = command->options[i].help && length > width ? length : width;
     }
     fprintf(to, "usage: autohete %s %s\n\n%s\n\n", command->name, command->usage, command->summary);
-    for (size_t i = 0; i < command->count; i++) {
-        const struct ah_arg *option = &command->options[i];
-        if (!option->help)
-            continue;
-        option_print(left, sizeof left, option);
-        fprintf(to, "  %-*s  %s", width, left, option->help);
-        if (option->initial)
-            fprintf(to, " (default %s)", option->initial);
-        fprintf(to, "%s\n", option->required ? " (required)" : "");
-    }
+    for (size_t i = 0; i < command->count; i++)
+        if (is_first(command, i))
+            group_print(command, i, width, to);
     fprintf(to, "  %-*s  %s\n  %-*s  %s\n", width, "--help", "print this text", width, "--version",
             "print the version");
 }

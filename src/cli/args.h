@@ -36,18 +36,20 @@ struct ah_arg {
     enum ah_arg_kind kind;
     size_t at;           /* offset in the command's struct */
     const char *meta;    /* what help calls the value */
-    const char *initial; /* value when absent; null: the struct is left as it is */
     const char *help;    /* null: not shown in help */
-    double min, max;     /* both 0: any; of a rate only min counts */
+    const char *initial; /* value when absent; null: the struct is left as it is */
+    const char *words;   /* values that a shell completes, with blanks between them; null: none are known */
+    const char *group;   /* heading in help; null: before all headings */
+    double min, max;     /* of numbers, both 0: any; of a rate only min counts */
     bool required;
 };
 
 /* A row of commands that take files of options. */
 #define AH_ARG_CONFIG                                                                                                  \
     {                                                                                                                  \
-        "config", AH_ARG_FILE_OF_OPTIONS, 0, "FILE", NULL,                                                             \
-            "options from a file of YAML or JSON: their names, with - or _, and values; the command line comes first", \
-            0, 0, false                                                                                                \
+        "config", AH_ARG_FILE_OF_OPTIONS, 0, "FILE",                                                                   \
+            .help = "options from a file of YAML or JSON: their names, with - or _, and values; the command line "     \
+                    "comes first"                                                                                      \
     }
 
 /* Words without dashes, in order; they lie in argv. */
@@ -65,6 +67,7 @@ struct ah_command {
     size_t word;                  /* offset of that word, const char *, in the struct */
     bool together;                /* runs on several ranks */
     bool many;                    /* of words, at least one: there is a struct ah_words then */
+    bool unset;                   /* absent options stay as `init` leaves them; `initial` is for help alone */
     void (*init)(void *args);     /* before parsing; may be null */
     int (*run)(const void *args); /* exit status */
 };

@@ -17,26 +17,26 @@ struct chat_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"model", AH_ARG_TEXT, AT(talk.generate.model_dir), "DIR", NULL,
-     "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, false},
+    {"model", AH_ARG_TEXT, AT(talk.generate.model_dir), "DIR",
+     .help = "folder of a training, one with config.json and weights, or a GGUF file"},
     AH_ARG_ADAPTER(AT(talk.generate.adapter_dir)),
-    {"chat-template", AH_ARG_TEXT, AT(talk.generate.chat_template), "FILE", NULL,
-     "chat template to use instead of the model's (Jinja)", 0, 0, false},
-    {"system", AH_ARG_WORDS, AT(talk.system), "TEXT", NULL, "what the model is told before", 0, 0, false},
-    {"context", AH_ARG_COUNT, AT(talk.context_tokens), "N", NULL,
-     "tokens of the whole conversation at most (default: the model's longest, at most 4096)", 2, 16777216, false},
+    {"chat-template", AH_ARG_TEXT, AT(talk.generate.chat_template), "FILE",
+     .help = "chat template to use instead of the model's (Jinja)"},
+    {"system", AH_ARG_WORDS, AT(talk.system), "TEXT", .help = "what the model is told before"},
+    {"context", AH_ARG_COUNT, AT(talk.context_tokens), "N",
+     .help = "tokens of the whole conversation at most (default: the model's longest, at most 4096)", .min = 2,
+     .max = 16777216},
     AH_ARGS_SAMPLING(AT(talk.generate), "512"),
-    {"render", AH_ARG_TEXT, AT(render.conversation), "FILE", NULL,
-     "print the text of a conversation instead (JSON: a list of messages, or a record of training data; -: "
-     "standard input)",
-     0, 0, false},
-    {"generation-prompt", AH_ARG_FLAG, AT(render.generation), NULL, NULL,
-     "with --render: end the text where the model is to write", 0, 0, false},
-    {"train-on", AH_ARG_TEXT, AT(render.train_on), "WHAT", NULL,
-     "with --render: print JSON with the texts and their parts (bytes) that count for the loss: assistant, all or last",
-     0, 0, false},
-    {"date", AH_ARG_TEXT, AT(render.date), "YYYY-MM-DD", NULL,
-     "with --render: date that templates take as today (default: today)", 0, 0, false},
+    {"render", AH_ARG_TEXT, AT(render.conversation), "FILE",
+     .help = "print the text of a conversation instead (JSON: a list of messages, or a record of training data; -: "
+             "standard input)"},
+    {"generation-prompt", AH_ARG_FLAG, AT(render.generation),
+     .help = "with --render: end the text where the model is to write"},
+    {"train-on", AH_ARG_TEXT, AT(render.train_on), "WHAT", .words = "assistant all last",
+     .help = "with --render: print JSON with the texts and their parts (bytes) that count for the loss: assistant, all "
+             "or last"},
+    {"date", AH_ARG_TEXT, AT(render.date), "YYYY-MM-DD",
+     .help = "with --render: date that templates take as today (default: today)"},
 };
 
 struct answer {

@@ -11,25 +11,6 @@ struct completion_args {
 /* What may stand after an option. */
 enum value { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_FOLDER, VALUE_WORDS };
 
-/* Options whose values are known, wherever they occur. */
-static const struct {
-    const char *option, *words;
-} known[] = {
-    {"log", "csv tensorboard csv,tensorboard none"},
-    {"dtype", "bf16 fp32"},
-    {"save-dtype", "bf16 fp32"},
-    {"master", "bf16 fp32"},
-    {"moments", "bf16 fp32 int8"},
-    {"frozen", "int8 nf4"},
-    {"schedule", "cosine linear constant"},
-    {"init", "weights random"},
-    {"nonfinite", "stop skip"},
-    {"optimizer", "autohete deepspeed pytorch"},
-    {"device", "auto cpu cuda"},
-    {"train-on", "assistant all last"},
-    {"data-format", "auto text bytes jsonl documents pairs messages conversations alpaca dolly orca ids llmc nanogpt"},
-};
-
 /* Names of policies with blanks between them. */
 static const char *policies(void)
 {
@@ -42,9 +23,8 @@ static const char *policies(void)
 
 static const char *words_of(const struct ah_arg *option)
 {
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].option, option->name) == 0)
-            return known[i].words;
+    if (option->words)
+        return option->words;
     if (option->kind == AH_ARG_AUTO)
         return "auto";
     return strcmp(option->name, "policy") == 0 ? policies() : NULL;
@@ -72,6 +52,13 @@ static void quoted(const char *text, const char *also, bool fish)
         else
             putchar(*text);
     }
+}
+
+static void description(const struct ah_arg *option, const char *also, bool fish)
+{
+    quoted(option->help, also, fish);
+    if (option->initial)
+        printf(" (default %s)", option->initial);
 }
 
 /* ---- bash -------------------------------------------------------------------------------------------------------- */
@@ -144,7 +131,7 @@ static void bash(void)
 static void zsh_option(const struct ah_arg *option)
 {
     printf("        '--%s[", option->name);
-    quoted(option->help, "[]:\\", false);
+    description(option, "[]:\\", false);
     printf("]");
     switch (value_of(option)) {
     case VALUE_NONE:
@@ -229,7 +216,7 @@ static void fish_option(const struct ah_command *command, const struct ah_arg *o
         break;
     }
     printf(" -d '");
-    quoted(option->help, "\\", true);
+    description(option, "\\", true);
     printf("'\n");
 }
 

@@ -11,8 +11,8 @@ struct devices_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"json", AH_ARG_FLAG, offsetof(struct devices_args, json), NULL, NULL,
-     "print the devices as one JSON object in the last line; text goes to standard error", 0, 0, false},
+    {"json", AH_ARG_FLAG, offsetof(struct devices_args, json),
+     .help = "print the devices as one JSON object in the last line; text goes to standard error"},
 };
 
 /* A column as wide as its longest text. */

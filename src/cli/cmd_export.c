@@ -13,13 +13,14 @@ struct export_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
-     "folder of a training, one with config.json and weights, or a GGUF file; of an adapter the adapter is written", 0,
-     0, true},
+    {"model", AH_ARG_TEXT, AT(model), "DIR",
+     .help =
+         "folder of a training, one with config.json and weights, or a GGUF file; of an adapter the adapter is written",
+     .required = true},
     AH_ARG_ADAPTER(AT(adapter)),
-    {"gguf", AH_ARG_OUT, AT(gguf), "FILE", NULL, "GGUF file to write, for llama.cpp and its like", 0, 0, true},
-    {"type", AH_ARG_TEXT, AT(type), "TYPE", NULL,
-     "how matrices are stored: f16 (default), bf16, f32 (default of adapters) or q8_0", 0, 0, false},
+    {"gguf", AH_ARG_OUT, AT(gguf), "FILE", .help = "GGUF file to write, for llama.cpp and its like", .required = true},
+    {"type", AH_ARG_TEXT, AT(type), "TYPE",
+     .help = "how matrices are stored: f16 (default), bf16, f32 (default of adapters) or q8_0"},
 };
 
 /* A pipe or device gets the file alone. */

@@ -14,18 +14,17 @@ struct generate_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
-     "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
+    {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR",
+     .help = "folder of a training, one with config.json and weights, or a GGUF file", .required = true},
     AH_ARG_ADAPTER(AT(options.adapter_dir)),
-    {"prompt", AH_ARG_WORDS, AT(options.prompt), "TEXT", NULL, "text to continue (default: a line break)", 0, 0, false},
-    {"chat", AH_ARG_FLAG, AT(options.chat), NULL, NULL, "take the prompt as a user's message, by the chat template", 0,
-     0, false},
-    {"chat-template", AH_ARG_TEXT, AT(options.chat_template), "FILE", NULL,
-     "with --chat: the template (default: the model's)", 0, 0, false},
+    {"prompt", AH_ARG_WORDS, AT(options.prompt), "TEXT", .help = "text to continue (default: a line break)"},
+    {"chat", AH_ARG_FLAG, AT(options.chat), .help = "take the prompt as a user's message, by the chat template"},
+    {"chat-template", AH_ARG_TEXT, AT(options.chat_template), "FILE",
+     .help = "with --chat: the template (default: the model's)"},
     AH_ARGS_SAMPLING(AT(options), "200"),
-    {"raw", AH_ARG_FLAG, AT(raw), NULL, NULL,
-     "print only the new text, byte for byte, without prompt and final line break", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "print one JSON object with the tokens instead of text", 0, 0, false},
+    {"raw", AH_ARG_FLAG, AT(raw),
+     .help = "print only the new text, byte for byte, without prompt and final line break"},
+    {"json", AH_ARG_FLAG, AT(json), .help = "print one JSON object with the tokens instead of text"},
 };
 
 struct writer {

@@ -12,15 +12,15 @@ struct inspect_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"model", AH_ARG_TEXT, AT(inputs.model_path), "FILE", NULL, AH_ARG_MODEL_HELP, 0, 0, false},
-    {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL, "folder of a training, instead of --model", 0, 0, false},
-    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
-    AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
-    AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
-    {"graph", AH_ARG_FLAG, AT(graph), NULL, NULL, "print only the recorded operators", 0, 0, false},
-    {"partition", AH_ARG_FLAG, AT(partition), NULL, NULL, "print only the partitions and their sizes", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "print configuration and partitions as one JSON object in the last line", 0, 0, false},
+#define AH_OF(train, plan, profile, simulate, fit, inspect) inspect
+#define AH_AT(field) AT(inputs.field)
+#include "cli/rows.h"
+    {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", .group = "model",
+     .help = "folder of a training, instead of --model"},
+    {"graph", AH_ARG_FLAG, AT(graph), .group = "output", .help = "print only the recorded operators"},
+    {"partition", AH_ARG_FLAG, AT(partition), .group = "output", .help = "print only the partitions and their sizes"},
+    {"json", AH_ARG_FLAG, AT(json), .group = "output",
+     .help = "print configuration and partitions as one JSON object in the last line"},
 };
 
 static int save(const void *partition, const char *path)

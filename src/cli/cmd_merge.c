@@ -13,13 +13,13 @@ struct merge_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
-     "folder of a training of adapters, or with --adapter the model's: a folder or a GGUF file", 0, 0, true},
+    {"model", AH_ARG_TEXT, AT(model), "DIR",
+     .help = "folder of a training of adapters, or with --adapter the model's: a folder or a GGUF file",
+     .required = true},
     AH_ARG_ADAPTER(AT(adapter)),
-    {"out", AH_ARG_TEXT, AT(out), "DIR", NULL, "folder to make", 0, 0, true},
-    AH_ARG_DTYPE(
-        AT(dtype),
-        "type of the weights: bf16 or fp32 (default: fp32 where bf16 would round the model or what was trained)"),
+    {"out", AH_ARG_TEXT, AT(out), "DIR", .help = "folder to make", .required = true},
+    {"dtype", AH_ARG_TEXT, AT(dtype), "TYPE", .words = "bf16 fp32",
+     .help = "type of the weights: bf16 or fp32 (default: fp32 where bf16 would round the model or what was trained)"},
 };
 
 static int run(const void *given)

@@ -16,25 +16,17 @@ struct plan_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    AH_ARGS_MODEL(AT(inputs.model_path)),
-    AH_ARG_STRICT(AT(inputs.strict)),
-    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
-    AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
-    AH_ARGS_STATES(AT(inputs.master), AT(inputs.moments)),
-    AH_ARGS_TUNING(AT(inputs.tuning)),
-    AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
-    AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
-    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
-    AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.effort), AT(inputs.profile_path),
-                 AT(inputs.profile.renew), "auto", "autohete", "", ""),
-    AH_ARG_PASSES(AT(inputs.passes)),
-    {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,
-     "plan for this machine: a100-40g, h200, ... or a file; its memories are the budget (dtype: bf16)", 0, 0, false},
-    {"out", AH_ARG_OUT, AT(out), "FILE", NULL, "JSON file to save the plan into", 0, 0, false},
-    {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL,
-     "compare it with the integer program's plan and with plans that differ in one switch", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "print the plan as one JSON object in the last line; text goes to standard error", 0, 0, false},
+    AH_ARG_MODEL(AT(inputs.model_path)),
+#define AH_OF(train, plan, profile, simulate, fit, inspect) plan
+#define AH_AT(field) AT(inputs.field)
+#include "cli/rows.h"
+    {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", .group = "device and memory",
+     .help = "plan for this machine: a100-40g, h200, ... or a file; its memories are the budget (dtype: bf16)"},
+    {"out", AH_ARG_OUT, AT(out), "FILE", .group = "output", .help = "JSON file to save the plan into"},
+    {"explain", AH_ARG_FLAG, AT(explain), .group = "output",
+     .help = "compare it with the integer program's plan and with plans that differ in one switch"},
+    {"json", AH_ARG_FLAG, AT(json), .group = "output",
+     .help = "print the plan as one JSON object in the last line; text goes to standard error"},
 };
 
 /* Of all ranks; NaN: the plan has no times. */

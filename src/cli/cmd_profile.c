@@ -13,19 +13,15 @@ struct profile_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    AH_ARGS_MODEL(AT(inputs.model_path)),
-    AH_ARG_STRICT(AT(inputs.strict)),
-    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
-    AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
-    AH_ARGS_STATES(AT(inputs.master), AT(inputs.moments)),
-    AH_ARGS_TUNING(AT(inputs.tuning)),
-    AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
-    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
-    {"out", AH_ARG_OUT, AT(out), "FILE", NULL, "JSON file to save the profile into", 0, 0, false},
-    {"as-hardware", AH_ARG_OUT, AT(as_hardware), "FILE", NULL, "JSON file to save it into as a machine for --hardware",
-     0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "print the profile as one JSON object in the last line; text goes to standard error", 0, 0, false},
+    AH_ARG_MODEL(AT(inputs.model_path)),
+#define AH_OF(train, plan, profile, simulate, fit, inspect) profile
+#define AH_AT(field) AT(inputs.field)
+#include "cli/rows.h"
+    {"out", AH_ARG_OUT, AT(out), "FILE", .group = "output", .help = "JSON file to save the profile into"},
+    {"as-hardware", AH_ARG_OUT, AT(as_hardware), "FILE", .group = "output",
+     .help = "JSON file to save it into as a machine for --hardware"},
+    {"json", AH_ARG_FLAG, AT(json), .group = "output",
+     .help = "print the profile as one JSON object in the last line; text goes to standard error"},
 };
 
 static int save(const void *profile, const char *path)

@@ -13,9 +13,9 @@ struct report_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"out", AH_ARG_OUT, AT(out), "FILE", NULL, "HTML file to write (default: report.html in the folder)", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "print the file's name as one JSON object in the last line; text goes to standard error", 0, 0, false},
+    {"out", AH_ARG_OUT, AT(out), "FILE", .help = "HTML file to write (default: report.html in the folder)"},
+    {"json", AH_ARG_FLAG, AT(json),
+     .help = "print the file's name as one JSON object in the last line; text goes to standard error"},
 };
 
 static int save(const struct report_args *args, const char *path)

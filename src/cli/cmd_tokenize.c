@@ -14,16 +14,16 @@ struct tokenize_args {
 
 static const struct ah_arg options[] = {
     AH_ARG_CONFIG,
-    {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
-     "folder with tokenizer.json, vocab.json and merges.txt, or tokenizer.model, or a GGUF file; without, bytes of a "
-     "model whose vocab_size is at most 256",
-     0, 0, true},
-    {"decode", AH_ARG_FLAG, AT(decode), NULL, NULL, "read ids and write their text", 0, 0, false},
-    {"document", AH_ARG_FLAG, AT(document), NULL, NULL,
-     "tokenize as training data, without the tokens that are put around a prompt", 0, 0, false},
-    {"special", AH_ARG_FLAG, AT(special), NULL, NULL, "with --decode: show special tokens too", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "print one JSON object: ids and tokens, or with --decode the text", 0,
-     0, false},
+    {"model", AH_ARG_TEXT, AT(model), "DIR",
+     .help = "folder with tokenizer.json, vocab.json and merges.txt, or tokenizer.model, or a GGUF file; without, "
+             "bytes of a "
+             "model whose vocab_size is at most 256",
+     .required = true},
+    {"decode", AH_ARG_FLAG, AT(decode), .help = "read ids and write their text"},
+    {"document", AH_ARG_FLAG, AT(document),
+     .help = "tokenize as training data, without the tokens that are put around a prompt"},
+    {"special", AH_ARG_FLAG, AT(special), .help = "with --decode: show special tokens too"},
+    {"json", AH_ARG_FLAG, AT(json), .help = "print one JSON object: ids and tokens, or with --decode the text"},
 };
 
 /* ---- input ------------------------------------------------------------------------------------------------------- */

@@ -20,18 +20,19 @@ struct sample {
 
 static const struct ah_arg rows[] = {
     AH_ARG_CONFIG,
-    {"json", AH_ARG_FLAG, offsetof(struct sample, flag), NULL, NULL, "a flag", 0, 0, false},
-    {"model", AH_ARG_TEXT, offsetof(struct sample, text), "FILE", NULL, "a text", 0, 0, true},
-    {"threads", AH_ARG_INT, offsetof(struct sample, whole), "N", NULL, "an int", 1, 64, false},
-    {"batch", AH_ARG_COUNT, offsetof(struct sample, count), "B", "8", "a count", 1, 1000, false},
-    {"seed", AH_ARG_SEED, offsetof(struct sample, seed), "S", NULL, "a seed", 0, 0, false},
-    {"lr", AH_ARG_REAL, offsetof(struct sample, real), "X", NULL, "a real", 0, 10, false},
-    {"device-memory", AH_ARG_SIZE, offsetof(struct sample, size), "SIZE", NULL, "a size", 0, 0, false},
-    {"link", AH_ARG_RATE, offsetof(struct sample, rate), "RATE", NULL, "a rate", 0, 0, false},
-    {"prompt", AH_ARG_WORDS, offsetof(struct sample, words), "TEXT", NULL, "words", 0, 0, false},
-    {"file", AH_ARG_LIST, offsetof(struct sample, files), "FILE", NULL, "files", 0, 0, false},
-    {"learning-rate", AH_ARG_REAL, offsetof(struct sample, real), "X", NULL, "the same", 0, 10, false},
-    {"jitter-seed", AH_ARG_TEXT, offsetof(struct sample, hidden), "S", NULL, NULL, 0, 0, false},
+    {"json", AH_ARG_FLAG, offsetof(struct sample, flag), .help = "a flag"},
+    {"model", AH_ARG_TEXT, offsetof(struct sample, text), "FILE", .help = "a text", .required = true},
+    {"threads", AH_ARG_INT, offsetof(struct sample, whole), "N", .help = "an int", .min = 1, .max = 64},
+    {"batch", AH_ARG_COUNT, offsetof(struct sample, count), "B", .help = "a count", .initial = "8", .min = 1,
+     .max = 1000},
+    {"seed", AH_ARG_SEED, offsetof(struct sample, seed), "S", .help = "a seed"},
+    {"lr", AH_ARG_REAL, offsetof(struct sample, real), "X", .help = "a real", .max = 10},
+    {"device-memory", AH_ARG_SIZE, offsetof(struct sample, size), "SIZE", .help = "a size"},
+    {"link", AH_ARG_RATE, offsetof(struct sample, rate), "RATE", .help = "a rate"},
+    {"prompt", AH_ARG_WORDS, offsetof(struct sample, words), "TEXT", .help = "words"},
+    {"file", AH_ARG_LIST, offsetof(struct sample, files), "FILE", .help = "files"},
+    {"learning-rate", AH_ARG_REAL, offsetof(struct sample, real), "X", .help = "the same", .max = 10},
+    {"jitter-seed", AH_ARG_TEXT, offsetof(struct sample, hidden), .meta = "S"},
 };
 static struct sample got;
 static const struct ah_command command = {
@@ -127,7 +128,7 @@ static void a_word(void **state)
         const char *dir;
         bool json;
     } own;
-    static const struct ah_arg own_rows[] = {{"json", AH_ARG_FLAG, sizeof own.dir, NULL, NULL, "a flag", 0, 0, false}};
+    static const struct ah_arg own_rows[] = {{"json", AH_ARG_FLAG, sizeof own.dir, .help = "a flag"}};
     const struct ah_command report = {.name = "report",
                                       .usage = "DIR",
                                       .summary = "",
@@ -154,8 +155,7 @@ static void many_words(void **state)
         struct ah_words words;
         bool json;
     } own;
-    static const struct ah_arg own_rows[] = {
-        {"json", AH_ARG_FLAG, sizeof own.words, NULL, NULL, "a flag", 0, 0, false}};
+    static const struct ah_arg own_rows[] = {{"json", AH_ARG_FLAG, sizeof own.words, .help = "a flag"}};
     const struct ah_command data = {.name = "data",
                                     .usage = "INPUT ...",
                                     .summary = "",

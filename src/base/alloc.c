@@ -26,7 +26,7 @@ static bool alloc_refused(void)
     return number == atomic_load_explicit(&fail_at, memory_order_relaxed);
 }
 
-/* Callers pass the address of a pointer of any type; copying its bytes keeps aliasing rules. */
+/* Stores a pointer. Callers pass the address of a pointer of any type; copying bytes keeps the aliasing rules. */
 static void pointer_set(void *to, void *value)
 {
     memcpy(to, &value, sizeof value);

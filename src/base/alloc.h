@@ -4,17 +4,18 @@
 
 #include "base/status.h"
 
-/* Zeroed memory for count elements into *(void **)out; AH_ENOMEM. Freed by ah__free. count 0 gives a valid pointer. */
+/* Allocates zeroed memory for `count` elements of `size` bytes into *(void **)out; AH_ENOMEM. Freed by ah__free. A
+ * count of 0 gives a valid pointer. */
 int ah__new(void *out, size_t count, size_t size);
-/* Grows *(void **)array, an array of `size`-byte elements with room for *capacity, to hold at least `need`; new room is
- * zeroed. */
+/* Grows *(void **)array, an array of `size`-byte elements with room for *capacity of them, to hold at least `need`; new
+ * room is zeroed. */
 int ah__grow(void *array, size_t *capacity, size_t need, size_t size);
 int ah__strdup(char **out, const char *text);
 int ah__sprintf(char **out, const char *format, ...) AH_PRINTF(2, 3);
 void ah__free(void *memory);
 
-/* AH_ENOMEM unless so much could be had at once; nothing is kept. For libraries that do not survive being refused
- * memory: right before a call that takes less. */
+/* Returns AH_ENOMEM unless `bytes` can be allocated in one piece now; the memory is freed at once. For libraries that
+ * do not survive a failed allocation: call it right before a call that allocates less. */
 static inline int ah__room(size_t bytes)
 {
     void *room;
@@ -23,7 +24,8 @@ static inline int ah__room(size_t bytes)
     return AH_OK;
 }
 
-/* For tests: allocations made so far in this process; and let the n-th allocation from now on fail (0: none). */
+/* For tests: ah__alloc_count returns the allocations made so far in this process; ah__alloc_fail_at makes the n-th
+ * allocation from now on fail (0: no failure). */
 uint64_t ah__alloc_count(void);
 void ah__alloc_fail_at(uint64_t n);
 

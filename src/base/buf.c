@@ -40,14 +40,15 @@ void ah__buf_printf(struct ah_buf *buf, const char *format, ...)
     buf->length += (size_t)length;
 }
 
-/* Of well-formed characters, by their first byte: what the second may be, and how many there are. */
+/* Well-formed UTF-8: for each range of the first byte the range of the second byte and the character's length in
+ * bytes. */
 static const struct form {
     unsigned char first, last, second_first, second_last, length;
 } forms[] = {{0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
              {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
              {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
 
-/* Whether the text's bytes, as far as it goes, are those of a character of this form. */
+/* Returns true if the text begins with a character of this form, or ends within one. */
 static bool has_form(const struct form *form, const unsigned char *text, size_t length)
 {
     if (text[0] < form->first || text[0] > form->last)
@@ -96,13 +97,14 @@ char *ah_text_plain(char *text)
     return text;
 }
 
-/* Adds text, each character as `escape` spells it (null: as it is); what is no UTF-8 becomes U+FFFD. */
+/* Adds text, with each ASCII character replaced by what `escape` returns (null: unchanged); a byte that is not UTF-8
+ * becomes U+FFFD. */
 static void buf_escape(struct ah_buf *buf, const char *text, const char *(*escape)(unsigned char c, char *room))
 {
     const unsigned char *at = (const unsigned char *)text;
     while (*at) {
         char room[8];
-        size_t length = ah__utf8_length(at, 4); /* a zero byte ends it before */
+        size_t length = ah__utf8_length(at, 4); /* stops at the terminating zero byte */
         const char *spelled = length == 1 ? escape(*at, room) : length ? NULL : "\xef\xbf\xbd";
         if (spelled)
             ah__buf_add(buf, spelled, strlen(spelled));

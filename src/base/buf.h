@@ -5,7 +5,7 @@
 #include "base/status.h"
 
 struct ah_buf {
-    char *text; /* always terminated once anything was added; null before */
+    char *text; /* terminated once anything was added; null before */
     size_t length, capacity;
     int status; /* the first failure, AH_OK so far */
 };
@@ -14,8 +14,8 @@ void ah__buf_add(struct ah_buf *buf, const char *text, size_t length);
 /* Adds text escaped for the inside of a JSON string / an XML text or attribute. */
 void ah__buf_json(struct ah_buf *buf, const char *text);
 void ah__buf_xml(struct ah_buf *buf, const char *text);
-/* Bytes of the whole character of UTF-8 that begins a text of `length` bytes, 0 when there is none or it is a zero
- * byte. */
+/* Returns the length in bytes of the UTF-8 character that begins a text of `length` bytes; 0 if it is cut or malformed,
+ * or a zero byte. */
 size_t ah__utf8_length(const unsigned char *text, size_t length);
 void ah__buf_free(struct ah_buf *buf);
 

@@ -24,7 +24,7 @@ static void folder_add(struct folders *folders, const char *base, const char *re
         folders->count++;
 }
 
-/* Cuts the last part of a path off; false when it has only one. */
+/* Cuts the last part off a path; false if the path has only one. */
 static bool parent(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -34,7 +34,7 @@ static bool parent(char *path)
     return true;
 }
 
-/* The folder of the running program, and of the library when it is a shared one. */
+/* Finds the folder of the running program. library_folder finds that of the library if it is a shared one. */
 static bool program_folder(char *path)
 {
     ssize_t length = readlink("/proc/self/exe", path, PATH_BYTES - 1);
@@ -54,7 +54,8 @@ static bool library_folder(char *path)
     return parent(path);
 }
 
-/* An installed program lies in bin/, the library in lib/ or lib/TRIPLET/, the data in share/. */
+/* Lists the folders in the order of search. An installed program is in bin/, the library in lib/ or lib/TRIPLET/, the
+ * data in share/. */
 static void folders_fill(struct folders *folders)
 {
     char program[PATH_BYTES], library[PATH_BYTES];
@@ -65,13 +66,13 @@ static void folders_fill(struct folders *folders)
     if (has_program)
         folder_add(folders, program, "/../share/autohete/");
     if (has_library) {
-        folder_add(folders, library, "/"); /* of a build, whoever has loaded it */
+        folder_add(folders, library, "/"); /* the build's folder, also if another program has loaded the library */
         folder_add(folders, library, "/../share/autohete/");
         folder_add(folders, library, "/../../share/autohete/");
     }
 }
 
-/* To be freed with ah__free: the paths are too long for the stack. */
+/* Allocates the list of folders, whose paths are too long for the stack. Freed with ah__free. */
 static int folders_new(struct folders **out, const char *kind)
 {
     AH_TRY(ah__new(out, 1, sizeof **out));

@@ -98,7 +98,7 @@ int ah__file_open(int *out, struct ah_file_stamp *stamp, const char *path)
     return AH_OK;
 }
 
-/* Opens a regular file for reading and tells its length. */
+/* Opens a regular file for reading; *length receives its bytes. */
 static int regular_open(int *out, size_t *length, const char *path)
 {
     struct ah_file_stamp stamp;
@@ -271,7 +271,7 @@ int ah__folder_sync(const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return fail_open(path, "open");
-    /* Some file systems cannot sync a folder and say so with EINVAL; nothing more can be done there. */
+    /* Some file systems cannot sync a folder and fail with EINVAL; that is no error. */
     int status = fsync(fd) != 0 && errno != EINVAL ? fail_io(path, "write") : AH_OK;
     close(fd);
     return status;

@@ -4,7 +4,7 @@
 
 static locale_t plain;
 
-/* The C library has this one ready: nothing is allocated, and nothing is to be freed. */
+/* Gets the C locale, which the C library keeps ready: nothing is allocated or to be freed. */
 __attribute__((constructor)) static void plain_make(void)
 {
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);

@@ -1,7 +1,7 @@
-/* Numbers as text and back: with a decimal point whatever locale the program that uses the library has set. Everything
- * in the library that formats or reads a number with a fraction goes through here (tests/lint/numbers).
+/* Numbers as text and back, with a decimal point in every locale that the calling program may have set. Everything in
+ * the library that formats or reads a number with a fraction goes through here (tests/lint/numbers).
  *
- * Takes what the C library's functions of the same names take, and gives the same. */
+ * These functions take and return what the C library's functions of the same names do. */
 #ifndef AH_BASE_FORMAT_H
 #define AH_BASE_FORMAT_H
 
@@ -17,8 +17,8 @@ int ah__fprintf(FILE *to, const char *format, ...) AH_PRINTF(2, 3);
 double ah__strtod(const char *text, char **end);
 float ah__strtof(const char *text, char **end);
 
-/* Around a library's calls that follow the locale: the calling thread has the C locale from begin to end. Returns what
- * end is to be given. */
+/* Give the calling thread the C locale from begin to end, around calls of a library that follows the locale. begin
+ * returns the locale that end needs. */
 locale_t ah__locale_begin(void);
 void ah__locale_end(locale_t before);
 

@@ -10,8 +10,8 @@
 
 #include "base/status.h"
 
-/* What is thrown through one of the C library's own functions, such as pthread_once, makes it load the unwinder, and
- * end the process when there is no memory for that: so it does now. */
+/* Loads the stack unwinder now, while there is memory for it. An exception thrown through one of the C library's
+ * functions, such as pthread_once, would load it then and end the process if that failed. */
 static bool unwinder_load()
 {
 #if __has_include(<execinfo.h>)

@@ -1,6 +1,6 @@
-/* The boundary to libraries written in C++: what they throw ends here as a status.
+/* The boundary to libraries written in C++: their exceptions end here as a status.
  *
- * Takes a function that calls such a library, gives back whether it returned. Must not know which library it is. */
+ * Takes a function that calls such a library and tells whether it returned. Must not know which library it is. */
 #ifndef AH_BASE_GUARD_H
 #define AH_BASE_GUARD_H
 
@@ -8,9 +8,10 @@
 extern "C" {
 #endif
 
-/* Calls call(context), which must hold nothing that only its return would release: it is left in mid-course when the
- * library throws, and what the library itself holds by then may be lost. AH_ENOMEM for want of memory, AH_EINTERNAL for
- * anything else, with a message that begins with `what`. Files with such functions are compiled with -fexceptions. */
+/* Calls call(context). When the library throws, `call` is left in the middle, so it must hold nothing that only its
+ * return would release, and resources of the library itself may be lost. AH_ENOMEM for want of memory, AH_EINTERNAL for
+ * any other exception, with a message that begins with `what`. Files with such functions are compiled with
+ * -fexceptions. */
 int ah__guard_run(const char *what, void (*call)(void *context), void *context);
 
 #ifdef __cplusplus

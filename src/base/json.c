@@ -16,7 +16,7 @@ static const double integer_limit = 9007199254740992.0; /* 2^53: beyond it a dou
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* cJSON reports a failed allocation like a syntax error; this tells them apart. */
+/* Set when an allocation failed, which cJSON reports like a syntax error. */
 static _Thread_local bool json_out_of_memory;
 
 static void *json_malloc(size_t size)
@@ -61,7 +61,7 @@ static int check_unique(const cJSON *object, const char *path)
     return status;
 }
 
-/* cJSON keeps duplicates; a reader that takes the first and one that takes the last would disagree. */
+/* Refuses duplicate keys, which cJSON keeps: a reader of the first and a reader of the last would disagree. */
 static int check_tree(const cJSON *node, const char *path)
 {
     if (cJSON_IsObject(node))
@@ -130,7 +130,7 @@ void ah__json_free(struct ah_json *json)
 
 /* ---- getters ----------------------------------------------------------------------------------------------------- */
 
-/* What stands in the file, for messages. */
+/* Describes the JSON value for error messages. */
 static const char *found_text(char *room, const cJSON *node)
 {
     if (cJSON_IsString(node))
@@ -267,7 +267,8 @@ int ah__json_hash(uint64_t *out, const struct ah_json *json, const char *key)
     return AH_OK;
 }
 
-/* An object's valuestring is unused by cJSON but freed with the node: the place for the path of a member object. */
+/* Stores the path of a member object in its valuestring, which cJSON does not use for objects but frees with the
+ * node. */
 int ah__json_object(struct ah_json *out, const struct ah_json *json, const char *key)
 {
     cJSON *node = member(json, key);
@@ -354,7 +355,7 @@ int ah__json_add_bool(cJSON *object, const char *key, bool value)
     return added(cJSON_AddBoolToObject(object, key, value), key);
 }
 
-/* The fewest digits that give the same bits back (cJSON's own printer stops one unit in the last place away). */
+/* Adds the fewest digits that give the same bits back (cJSON's own printer stops one unit in the last place away). */
 static void number_add(struct ah_buf *buf, double value)
 {
     char text[40];
@@ -395,7 +396,8 @@ static bool is_flat(const cJSON *array)
     return true;
 }
 
-/* depth: of indentation; negative for one line, as are arrays of plain values. */
+/* Adds a value as text. depth: levels of indentation; negative for one line, which arrays of plain values always
+ * take. */
 static void node_add(struct ah_buf *buf, const cJSON *node, int depth);
 
 static void children_add(struct ah_buf *buf, const cJSON *node, int depth)
@@ -421,7 +423,7 @@ static void node_add(struct ah_buf *buf, const cJSON *node, int depth)
 {
     if (cJSON_IsObject(node) || cJSON_IsArray(node))
         children_add(buf, node, depth);
-    else if (cJSON_IsNumber(node) && node->valuestring) /* unused by cJSON: a number in a form of its own */
+    else if (cJSON_IsNumber(node) && node->valuestring) /* unused by cJSON: the number's own text */
         ah__buf_printf(buf, "%s", node->valuestring);
     else if (cJSON_IsNumber(node))
         number_add(buf, node->valuedouble);

@@ -38,12 +38,12 @@ static int syntax_fault(struct ah_json_fault *fault, const char *text, size_t at
 
 /* ---- where a value ends ------------------------------------------------------------------------------------------ */
 
-/* What may stand next. FIRST: the bracket may close at once. */
+/* The token that may come next. FIRST: the bracket may also close at once. */
 enum state { VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, AFTER };
 
-/* Brackets that are open. */
+/* The open brackets. */
 struct nest {
-    unsigned char object[NESTED_MOST / 8]; /* a bit each */
+    unsigned char object[NESTED_MOST / 8]; /* one bit for each bracket: an object, else an array */
     size_t depth;
 };
 
@@ -64,7 +64,7 @@ static int nest_open(struct nest *nest, bool object)
     return AH_OK;
 }
 
-/* A comma, or the bracket's end. */
+/* Reads a comma or the closing bracket. */
 static int separator_step(enum state *state, struct nest *nest, char c)
 {
     bool object = in_object(nest);
@@ -77,7 +77,7 @@ static int separator_step(enum state *state, struct nest *nest, char c)
     return AH_OK;
 }
 
-/* One bracket, comma, colon, string, number or word. */
+/* Reads one bracket, comma, colon, string, number or word. */
 static int step(enum state *state, struct nest *nest, size_t *at, const char *text, size_t length,
                 struct ah_json_fault *fault)
 {
@@ -188,7 +188,7 @@ static void utf8_add(struct ah_buf *buf, unsigned code)
     ah__buf_add(buf, bytes, count);
 }
 
-/* \u.... at the place, or two that make one character. */
+/* Adds the character of an escape \uXXXX, or of two that form a surrogate pair. */
 static int code_build(struct ah_buf *buf, struct builder *builder)
 {
     const char *at = builder->text + builder->at;
@@ -242,7 +242,7 @@ static int string_build(cJSON **out, struct builder *builder)
     return status;
 }
 
-/* A number's own text, which tells 1 and 1.0 apart; freed with the node, as a string's is. */
+/* Keeps a number's own text, which tells 1 and 1.0 apart; freed with the node, like a string's. */
 static int number_text(cJSON *node, const char *text, size_t length)
 {
     node->valuestring = cJSON_malloc(length + 1);
@@ -265,7 +265,7 @@ static int word_build(cJSON **out, struct builder *builder)
         return node_take(out, cJSON_CreateBool(text[0] == 't'));
     if (text[0] == 'n')
         return node_take(out, cJSON_CreateNull());
-    bool kept = length < sizeof number; /* else more digits than anything has that is asked for */
+    bool kept = length < sizeof number; /* a longer number becomes NaN: no member that is read needs so many digits */
     snprintf(number, sizeof number, "%.*s", kept ? (int)length : 0, text);
     cJSON *node;
     AH_TRY(node_take(&node, cJSON_CreateNumber(kept ? ah__strtod(number, NULL) : (double)NAN)));
@@ -279,7 +279,7 @@ static int word_build(cJSON **out, struct builder *builder)
 
 static int build(cJSON **out, struct builder *builder, int depth);
 
-/* Of a key that is there twice the last value counts, as in Python. */
+/* Adds a member or element. If a key occurs twice, the last value counts, as in Python. */
 static int child_add(cJSON *parent, const char *key, cJSON *child)
 {
     bool good = !key ? cJSON_AddItemToArray(parent, child)

@@ -5,10 +5,10 @@
 
 #include "base/buf.h"
 
-/* The text between `at` and `end` is yet to be looked at. */
+/* A scan of a text; the part between `at` and `end` is still to be read. */
 struct scan {
     const char *path, *start, *at, *end;
-    struct ah_json_fault *fault; /* where a fault is told instead of by a message; what Python takes is taken then */
+    struct ah_json_fault *fault; /* receives a fault, instead of a message; text is then read as Python reads it */
 };
 
 int ah__json_fail_at(const char *path, const char *text, const char *at, const char *found)
@@ -24,7 +24,7 @@ int ah__json_fail_at(const char *path, const char *text, const char *at, const c
 static int fail_at(const struct scan *scan, const char *at, const char *found)
 {
     if (scan->fault) {
-        enum { ESCAPES_MOST = 12 }; /* bytes of two escapes, which are looked at together */
+        enum { ESCAPES_MOST = 12 }; /* bytes of the two escapes of a surrogate pair */
         *scan->fault = (struct ah_json_fault){.at = (size_t)(at - scan->start), .cut = scan->end - at < ESCAPES_MOST};
         snprintf(scan->fault->found, sizeof scan->fault->found, "%s", found);
         return AH_EINPUT;
@@ -37,7 +37,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The character at `at`, zero at the end: no text has one. */
+/* Returns the character at `at`; zero at the text's end, since no valid text contains a zero byte. */
 static char peek(const struct scan *scan, const char *at)
 {
     return at < scan->end ? *at : 0;
@@ -52,7 +52,7 @@ static int fail_byte(const struct scan *scan, const char *what)
 
 /* ---- strings ----------------------------------------------------------------------------------------------------- */
 
-/* Four hexadecimal digits; -1: others. */
+/* Reads four hexadecimal digits; -1 for other characters. */
 static int code_read(const struct scan *scan, const char *at)
 {
     int code = 0;
@@ -67,7 +67,7 @@ static int code_read(const struct scan *scan, const char *at)
     return code;
 }
 
-/* \u and four digits at the place; a pair of them makes one character beyond 0xffff. */
+/* Scans an escape \uXXXX, or a surrogate pair of them for a character beyond 0xffff. */
 static int scan_code(struct scan *scan)
 {
     int code = code_read(scan, scan->at + 2);
@@ -132,7 +132,7 @@ static const char *digits_skip(const struct scan *scan, const char *at)
     return at;
 }
 
-/* Where the number at the place ends; null: it is none of JSON's. */
+/* Returns the end of the number at the current position; null if it is not a number of JSON. */
 static const char *number_end(const struct scan *scan)
 {
     const char *at = scan->at + (*scan->at == '-'), *whole = at, *part;
@@ -160,7 +160,7 @@ static bool is_word(char c)
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c && strchr("+-._", c));
 }
 
-/* A number, true, false or null, with all that stands against it. */
+/* Scans a number, true, false or null, up to the next character that cannot be part of one. */
 static int scan_word(struct scan *scan)
 {
     static const char *const words[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};

@@ -15,7 +15,7 @@ static uint64_t hash_file(const char *path, uint64_t seed)
     return ah__hash_int((uint64_t)info.st_mtim.tv_nsec, seed);
 }
 
-/* Summed up, since the order means nothing. */
+/* Adds the hash of a loaded object to the sum, which does not depend on their order. */
 static int add_object(struct dl_phdr_info *object, size_t size, void *context)
 {
     (void)size;

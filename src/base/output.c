@@ -13,21 +13,21 @@
 #include "base/alloc.h"
 #include "base/file.h"
 
-/* ---- what a path means ------------------------------------------------------------------------------------------- */
+/* ---- target of a path -------------------------------------------------------------------------------------------- */
 
 static int fail_write(const char *path)
 {
     return ah__fail(ah__open_status(errno), "%s: cannot write: %s", path, strerror(errno));
 }
 
-/* The folder that PATH lies in, freed by ah__free. */
+/* Gives the folder of PATH, freed by ah__free. */
 static int folder_of(char **out, const char *path)
 {
     const char *slash = strrchr(path, '/');
     return ah__sprintf(out, "%.*s", !slash ? 1 : slash == path ? 1 : (int)(slash - path), slash ? path : ".");
 }
 
-/* What the link at PATH leads to, one step. */
+/* Gives the path to which the link at PATH points, one step, freed by ah__free. */
 static int link_follow(char **out, const char *path)
 {
     char to[PATH_MAX];
@@ -38,7 +38,7 @@ static int link_follow(char **out, const char *path)
     return ah__sprintf(out, "%.*s%.*s", slash && to[0] != '/' ? (int)(slash + 1 - path) : 0, path, (int)length, to);
 }
 
-/* Whether PATH is the name that a process has for a file it has open. */
+/* Sets *out if PATH names an open file of a process (/proc/PID/fd/N). */
 static int is_open_file(bool *out, const char *path)
 {
     struct statfs system;
@@ -49,7 +49,8 @@ static int is_open_file(bool *out, const char *path)
     return AH_OK;
 }
 
-/* Follows the links at the end of a path, also to what is not there. *out is null where a process has the file open. */
+/* Follows the links at the end of a path, also to a target that does not exist. *out is null if PATH leads to a
+ * process's open file. */
 static int links_follow(char **out, const char *path)
 {
     enum { LINKS_MOST = 40 };
@@ -101,9 +102,9 @@ int ah__output_target(char **out, const char *path)
     return links_follow(out, path);
 }
 
-/* ---- before the work --------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-/* A file that something else is mounted over cannot be replaced. */
+/* Returns true if PATH is a mount point, which cannot be replaced. */
 static bool is_mounted(const char *path)
 {
 #ifdef STATX_ATTR_MOUNT_ROOT
@@ -131,7 +132,7 @@ static int target_check(const char *path, const char *target)
     return status;
 }
 
-/* What is written to as it is. */
+/* Checks a pipe, a device or an open file, which is written to directly. */
 static int special_check(const char *path, bool rewinds)
 {
     struct stat info;
@@ -154,7 +155,7 @@ int ah__output_check(const char *path, bool rewinds)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* A new file with the mode and, if that may be, the owner of the one that it replaces. */
+/* Creates the temporary file with the mode and, if permitted, the owner of the file that it replaces. */
 static int temporary_open(struct ah_output *out)
 {
     enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW };
@@ -162,7 +163,7 @@ static int temporary_open(struct ah_output *out)
     AH_TRY(ah__file_temporary(&out->temporary, out->target));
     AH_TRY(ah__file_sweep(out->target));
     out->fd = open(out->temporary, FLAGS, 0666);
-    if (out->fd < 0 && errno == EEXIST && unlink(out->temporary) == 0) /* of a process that had this number before */
+    if (out->fd < 0 && errno == EEXIST && unlink(out->temporary) == 0) /* left by an earlier process with this number */
         out->fd = open(out->temporary, FLAGS, 0666);
     if (out->fd < 0)
         return fail_write(out->path);

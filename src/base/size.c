@@ -38,7 +38,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Decimal digits of text into *value; false on overflow. */
+/* Reads decimal digits of text into *value; false on overflow. */
 static bool digits_parse(int64_t *value, const char *text, size_t count)
 {
     int64_t sum = 0;
@@ -49,7 +49,7 @@ static bool digits_parse(int64_t *value, const char *text, size_t count)
     return true;
 }
 
-/* unit * 0.DIGITS, rounded down; the first 15 digits count, which is more than any size needs. */
+/* Returns unit * 0.DIGITS, rounded down; only the first 15 digits count, more than any size needs. */
 static int64_t fraction_bytes(const char *digits, size_t count, int64_t unit)
 {
     double scale = 1, sum = 0;
@@ -68,7 +68,8 @@ static size_t digits_count(const char *text)
     return count;
 }
 
-/* The first `length` characters of text as a size; `rate` only words the message. */
+/* Parses the first `length` characters of text as a size. `rate` changes the message and refuses the ambiguous
+ * "48G". */
 static int size_parse(int64_t *bytes, const char *text, size_t length, bool rate)
 {
     const char *expected = rate ? "a rate such as 4GB/s or 500MiB/s" : "a size such as 64MiB, 1.5GB or 4096";
@@ -80,7 +81,7 @@ static int size_parse(int64_t *bytes, const char *text, size_t length, bool rate
     bool malformed = !whole || at > length || (at > whole && !fraction);
     if (!malformed && at < length && text[at] == ' ')
         at++;
-    /* "48G" is what everybody writes for memory; of a rate nobody knows whether it is 48 or 51.5 */
+    /* "48G" is common for memory, but ambiguous for a rate (48 or 51.5 GB/s) */
     bool letter = length - at == 1 && text[at] != 'B';
     int64_t unit = malformed || (rate && letter) ? 0 : unit_bytes(text + at, length - at);
     if (!unit || (unit == 1 && fraction))

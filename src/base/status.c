@@ -24,7 +24,7 @@ const char *ah_error(void)
     return message;
 }
 
-/* File names and JSON values may hold anything; the message stays one line of UTF-8. */
+/* Keeps the message as one line of UTF-8; file names and JSON values may hold any bytes. */
 static void message_set(const char *text)
 {
     size_t length = strnlen(text, MESSAGE_BYTES - 1);
@@ -33,7 +33,7 @@ static void message_set(const char *text)
     ah_text_plain(message);
 }
 
-/* The arguments may point into the message itself, so it is composed elsewhere. */
+/* Composes the message elsewhere first, since the arguments may point into the old one. */
 int ah__fail(int status, const char *format, ...)
 {
     char text[MESSAGE_BYTES];

@@ -1,6 +1,5 @@
-/* Status codes and the one-line message that travels with them.
- * A function that finds a fault writes `return ah__fail(AH_EINPUT, "%s: ...", file, ...)`; callers pass the status
- * on. */
+/* Status codes and the one-line message of a failure. A function that finds a fault writes `return ah__fail(AH_EINPUT,
+ * "%s: ...", file, ...)`; callers pass the status on. */
 #ifndef AH_BASE_STATUS_H
 #define AH_BASE_STATUS_H
 

@@ -17,7 +17,7 @@
 #define MARK ".tmp-"
 enum { PLACE_DIGITS = 16 };
 
-/* A process number means something on one boot of one machine, in one namespace of process numbers. "" where the
+/* Identifies the boot and the namespace of process numbers, in which alone a process number means something. "" if the
  * system does not tell. */
 static const char *place_of(char text[PLACE_DIGITS + 1])
 {
@@ -36,7 +36,7 @@ static const char *place_of(char text[PLACE_DIGITS + 1])
 int ah__file_temporary(char **out, const char *path)
 {
     enum { ADDED_MOST = sizeof MARK + 32 + PLACE_DIGITS };
-    static atomic_uint made; /* so that two threads that write one file have names apart */
+    static atomic_uint made; /* gives two threads that write one file different names */
     char place[PLACE_DIGITS + 1];
     const char *slash = strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash + 1 - path) : 0, name = strnlen(path + folder, NAME_MAX - ADDED_MOST);

@@ -1,4 +1,4 @@
-/* What programs of several ranks tell each other between steps. */
+/* Messages between the programs of several ranks, sent between steps. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -6,7 +6,7 @@
 
 enum { MESSAGE_BYTES = 512 };
 
-/* How far a rank came. */
+/* A rank's status, with the message of a failure. */
 struct word {
     int status;
     char message[MESSAGE_BYTES];

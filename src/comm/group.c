@@ -1,5 +1,5 @@
-/* Collectives over a transport. Every rank sends each other rank what that one needs and adds up what it got, in order
- * of ranks; pieces pass through scratch of a fixed size, so that nothing is allocated while steps run. */
+/* Collectives over a transport. Every rank sends each other rank the data it needs and adds up what it receives, in
+ * order of ranks. Data pass through scratch of a fixed size in pieces, so that nothing is allocated while steps run. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,10 +10,10 @@
 
 enum { PIECE_BYTES = 512 << 10, SUM_FLOATS = 512, LAST_WORDS = 512, RANK_NAME = 24 };
 
-/* What a rank says when it ends. */
+/* A rank's message when it ends. */
 struct last_word {
     int status;
-    bool lost; /* it only failed because it had no answer from another */
+    bool lost; /* it failed only because another rank did not answer */
     char message[LAST_WORDS];
 };
 
@@ -22,8 +22,8 @@ struct group {
     const struct ah_transport *transport;
     struct ah_transfer *transfers; /* two for each other rank */
     char *scratch;                 /* PIECE_BYTES from each rank */
-    struct last_word *last;        /* of each rank */
-    bool lost;                     /* the transport failed, for another rank has */
+    struct last_word *last;        /* [world_size], by rank */
+    bool lost;                     /* the transport failed, because another rank has */
 };
 
 static struct group *group_of(struct ah_comm *comm)
@@ -48,7 +48,8 @@ static int exchange(struct group *group, int count)
     return lose(group, why);
 }
 
-/* With every other rank: `send` goes to it, `receive` comes from it, each the peer's own place. */
+/* Exchanges `bytes` with every other rank: a peer's data begin at `send` or `receive` plus the peer's rank times the
+ * step. */
 static int exchange_all(struct group *group, char *send, int64_t send_step, char *receive, int64_t receive_step,
                         int64_t bytes)
 {
@@ -64,7 +65,7 @@ static int exchange_all(struct group *group, char *send, int64_t send_step, char
 
 /* ---- sums in order of ranks -------------------------------------------------------------------------------------- */
 
-/* What rank `rank` brought: this one's own, or what lies in its place of the scratch. */
+/* Returns the data that `rank` gave: this rank's own, or a received piece in the scratch. */
 static const char *brought(const struct group *group, const char *own, int rank)
 {
     return rank == group->comm.rank ? own : group->scratch + (int64_t)rank * PIECE_BYTES;
@@ -130,7 +131,7 @@ static int reduce_scatter(struct group *group, char *buffer, int64_t part_bytes,
     return AH_OK;
 }
 
-/* All ranks have what all brought and add it up alike. */
+/* Sums on every rank: each receives the data of all and adds them in the same order. */
 static int sum_all(struct group *group, enum ah_collective kind, char *buffer, int64_t all_bytes)
 {
     for (int64_t first = 0; first < all_bytes; first += PIECE_BYTES) {
@@ -198,7 +199,7 @@ static bool last_words_exchange(struct group *group, double patience_s)
                                       why);
 }
 
-/* The lowest rank that failed by itself, else the lowest that failed, -1: none. */
+/* Returns the lowest rank that failed by itself, else the lowest that failed, else -1. */
 static int first_failed(const struct group *group)
 {
     int failed = -1;
@@ -229,7 +230,7 @@ static int group_end(struct ah_comm *comm, int status, bool *together)
         return status;
     char name[RANK_NAME];
     int length = snprintf(name, sizeof name, "rank %d", failed);
-    bool named = strncmp(word->message, name, (size_t)length) == 0; /* it comes from all ranks, or says who it is */
+    bool named = strncmp(word->message, name, (size_t)length) == 0; /* the message names its rank already */
     return named ? ah__fail(word->status, "%s", word->message) : ah__fail(word->status, "%s: %s", name, word->message);
 }
 

@@ -1,6 +1,6 @@
 #include "comm/comm.h"
 
-/* What one rank gathers or sums is what it brought. */
+/* With one rank, the gathered or summed data are the rank's own: nothing to do. */
 static int self_collective(struct ah_comm *comm, enum ah_collective kind, void *buffer, int64_t part_count,
                            enum ah_dtype dtype)
 {
@@ -42,7 +42,7 @@ struct ah_comm *ah__comm_self(void)
     return &self;
 }
 
-/* ---- whose ranks ------------------------------------------------------------------------------------------------- */
+/* ---- communicators of threads and the program -------------------------------------------------------------------- */
 
 static struct ah_comm *of_program;
 static _Thread_local struct ah_comm *of_thread;

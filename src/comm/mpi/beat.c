@@ -8,11 +8,11 @@
 
 #include "comm/mpi/lock.h"
 
-/* A beat is sent every quarter of a second. Who was not run for two seconds cannot tell who else was; on machines with
- * much other work a rank was not run for more than six. */
+/* A rank sends a beat every quarter of a second. A rank that did not run for two seconds itself cannot judge the
+ * silence of others; on machines with much other work a rank did not run for more than six. */
 static const long pause_ns = 250000000;
 static const double silence_s = 20, own_silence_s = 2, last_s = 2;
-enum { LAST = 1 }; /* what the last beat says */
+enum { LAST = 1 }; /* content of the last beat */
 
 struct peer {
     MPI_Request send, receive;
@@ -37,7 +37,8 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Takes the beats of a peer that are there, after its last one nothing more. Whether there was one. */
+/* Receives the beats of a peer that have arrived, and stops listening after its last one. Returns true if there was
+ * one, or if the peer has ended. */
 static bool peer_hear(struct peer *peer, int index)
 {
     bool heard = false;
@@ -56,7 +57,7 @@ static void peer_beat(int index, double now)
     struct peer *peer = &beat.peers[index];
     int done = 0;
     ah__mpi_lock();
-    MPI_Test(&peer->send, &done, MPI_STATUS_IGNORE); /* of no request: true */
+    MPI_Test(&peer->send, &done, MPI_STATUS_IGNORE); /* sets `done`, also without a request */
     if (done)
         MPI_Isend(&peer->sent, 1, MPI_BYTE, index, 0, beat.channel, &peer->send);
     if (peer_hear(peer, index))

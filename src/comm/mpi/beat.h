@@ -1,15 +1,16 @@
-/* Whether the other ranks live: a thread that sends each of them a byte now and then and listens for theirs. A rank
- * that has died is the launcher's to notice; this notices one that hangs, or whose machine does. */
+/* Heartbeats: a thread that sends each other rank a byte now and then and listens for theirs. The launcher notices a
+ * rank that has died; this thread notices a rank that hangs, or whose machine does. */
 #ifndef AH_COMM_MPI_BEAT_H
 #define AH_COMM_MPI_BEAT_H
 
 #include "comm/transport.h"
 
-/* Needs MPI_THREAD_MULTIPLE. Collective. False: no thread, or MPI refuses. */
+/* Starts the thread. Needs MPI_THREAD_MULTIPLE. Collective. False if a thread or MPI is refused. */
 bool ah__beat_start(int rank, int ranks);
-/* All ranks are about to end: takes what the others have sent, so that nothing is left on its way. */
+/* Stops the thread when all ranks are about to end: receives the beats that others have sent, so that none is left in
+ * flight. */
 void ah__beat_stop(void);
-/* A rank that has been silent for too long, -1: none. From any thread. */
+/* Returns a rank that has been silent for too long, or -1. From any thread. */
 int ah__beat_gone(void);
 
 #endif

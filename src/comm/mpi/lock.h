@@ -1,6 +1,6 @@
-/* One thread in MPI at a time. Threads of ours call it at once (a lane, the one that sends beats, the main one), and it
- * says that they may, but MPICH 4.0 over UCX then crashes or hangs now and then. No call made under the lock waits for
- * another rank, so that no thread is held up for long. */
+/* Lets one thread into MPI at a time. Several of our threads call it at once (a lane, the thread that sends beats, the
+ * main thread). MPI says that they may, but MPICH 4.0 over UCX then crashes or hangs now and then. No call made under
+ * the lock waits for another rank, so that no thread is held up for long. */
 #ifndef AH_COMM_MPI_LOCK_H
 #define AH_COMM_MPI_LOCK_H
 

@@ -1,5 +1,5 @@
-/* Ranks over MPI: libautohete-mpi-KIND.so, one for each implementation it was built with. Bytes travel by messages that
- * do not block, so that waiting can sleep, give up and see that another rank is gone. */
+/* Ranks over MPI: libautohete-mpi-KIND.so, one library for each MPI implementation it was built with. Uses messages
+ * that do not block, so that waiting can sleep, give up and notice that another rank is gone. */
 #include <mpi.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,17 +14,18 @@
 
 pthread_mutex_t ah__mpi_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* MPI counts in int. Between machines a beat waits behind the pieces that are under way to all peers, which must not
- * take seconds over a slow link. ALARM: the tag of what alarms. */
+/* PIECE_BYTES: MPI counts in int. FAR_BYTES, FAR_LEAST_BYTES: between machines a beat waits behind the pieces that are
+ * in flight to all peers, which must not take seconds over a slow link. ALARM: the tag of a transfer that alarms. */
 enum { PIECE_BYTES = 1 << 30, FAR_BYTES = 1 << 20, FAR_LEAST_BYTES = 256 << 10, SETS = 2, ALARM = 1 };
 
 static struct {
     struct ah_transport transport;
     MPI_Comm channel[AH_CHANNEL_COUNT];
-    /* Of the pieces that are under way and next: each transfer's, or none; two transfers for each rank. */
+    /* Requests of the pieces in flight and of the next ones, by transfer; MPI_REQUEST_NULL: no piece. Two transfers for
+     * each rank. */
     MPI_Request *requests[AH_CHANNEL_COUNT][SETS];
     int64_t piece_bytes; /* the same on all ranks */
-    bool started;        /* MPI by us */
+    bool started;        /* this library has started MPI */
 } mpi;
 
 static double now_s(void)
@@ -71,7 +72,7 @@ static int pieces_start_locked(enum ah_channel channel, int set, const struct ah
     return started;
 }
 
-/* The piece of each message that begins at byte `first`; how many there are. -1: refused. */
+/* Starts the piece of each message that begins at byte `first`; returns their number, -1 if MPI refuses. */
 static int pieces_start(enum ah_channel channel, int set, const struct ah_transfer *transfers, int count, int64_t first,
                         char why[AH_TRANSPORT_WHY])
 {
@@ -81,14 +82,14 @@ static int pieces_start(enum ah_channel channel, int set, const struct ah_transf
     return started;
 }
 
-/* The first error of a message, which MPI_Testall would only say that there is. */
+/* Tests the requests; returns the first error of a message, of which MPI_Testall would only say that there is one. */
 static int pieces_test(bool *done, enum ah_channel channel, int set, int count)
 {
     int error = MPI_SUCCESS;
     *done = true;
     ah__mpi_lock();
     for (int i = 0; i < count && error == MPI_SUCCESS; i++) {
-        int there = 0; /* of no request: true */
+        int there = 0; /* set by MPI_Test, also without a request */
         error = MPI_Test(&mpi.requests[channel][set][i], &there, MPI_STATUS_IGNORE);
         *done = *done && there;
     }
@@ -96,7 +97,7 @@ static int pieces_test(bool *done, enum ah_channel channel, int set, int count)
     return error;
 }
 
-/* A rank that has raised the alarm, or -1. */
+/* Returns a rank that has raised the alarm, or -1. */
 static int alarming(void)
 {
     MPI_Status status;
@@ -107,7 +108,8 @@ static int alarming(void)
     return there ? status.MPI_SOURCE : -1;
 }
 
-/* Why waiting is of no use any more: a rank that failed will not answer. One that is done has sent all it had to. */
+/* Returns true if waiting is of no use any more, with the reason in `why`: a rank that failed will not answer. A rank
+ * that is done has sent all it had to. */
 static bool hopeless(enum ah_channel channel, double until_s, double now, char why[AH_TRANSPORT_WHY])
 {
     int gone = ah__beat_gone(), failed = channel == AH_CHANNEL_END ? -1 : alarming();
@@ -123,7 +125,8 @@ static bool hopeless(enum ah_channel channel, double until_s, double now, char w
     return true;
 }
 
-/* Looks again and again, at first without a pause, then with longer and longer ones: the cores have other work. */
+/* Tests the pieces until they are done, at first without a pause, then with longer and longer pauses: the cores have
+ * other work. */
 static bool pieces_wait(enum ah_channel channel, int set, int count, double until_s, char why[AH_TRANSPORT_WHY])
 {
     const double eager_s = 100e-6;
@@ -147,10 +150,11 @@ static bool pieces_wait(enum ah_channel channel, int set, int count, double unti
     }
 }
 
-/* Gives up: what the others may still send is not written where this rank has other things by then. */
+/* Gives up: cancels what is still to be received, so that later messages are not written into memory that this rank
+ * uses for other things by then. */
 static void pieces_abandon(enum ah_channel channel, const struct ah_transfer *transfers, int count)
 {
-    const double patience_s = 0.1; /* for a message that is arriving */
+    const double patience_s = 0.1; /* for messages that are arriving */
     double until_s = now_s() + patience_s;
     bool left = true;
     for (bool first = true; left && now_s() < until_s; first = false) {
@@ -170,7 +174,7 @@ static void pieces_abandon(enum ah_channel channel, const struct ah_transfer *tr
     }
 }
 
-/* False: gave up, or was refused. */
+/* Sends and receives all pieces, always one set ahead. False if it gave up or MPI refused. */
 static bool pieces_exchange(enum ah_channel channel, const struct ah_transfer *transfers, int count, double patience_s,
                             char why[AH_TRANSPORT_WHY])
 {
@@ -206,7 +210,7 @@ static void on_alarm(int number)
     _exit(exit_status);
 }
 
-/* Ends this process when it has not ended by itself in a few seconds: the launcher of a rank that failed may be on a
+/* Ends this process if it has not ended by itself in a few seconds: the launcher of a rank that failed may be on a
  * machine that cannot be reached any more; and over TCP, MPICH 4.0 at times waits in MPI_Finalize for ever. */
 static void end_soon(int status)
 {
@@ -225,7 +229,8 @@ static bool mpi_look(void *context, char why[AH_TRANSPORT_WHY])
 
 static void mpi_end(void *context, int status, bool together)
 {
-    /* What was said last is on its way through pipes of a launcher that may forget it once it is to end all. */
+    /* Time for the last output to pass through the launcher's pipes, which the launcher may drop once it ends all
+     * ranks. */
     const struct timespec passes_on = {.tv_nsec = 200000000};
     (void)context;
     end_soon(status);
@@ -242,7 +247,8 @@ static void mpi_end(void *context, int status, bool together)
 
 /* ---- the start --------------------------------------------------------------------------------------------------- */
 
-/* Ranks that a launcher gave the same cores divide them; one that has its own has them to itself. */
+/* Finds the ranks on this machine and how many have the same cores as this one: they divide them. A rank with cores of
+ * its own has them to itself. */
 static bool find_shares(struct ah_transport *transport)
 {
     MPI_Comm machine;
@@ -308,7 +314,7 @@ const struct ah_transport *autohete_transport(char why[AH_TRANSPORT_WHY])
     else if (refused(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level), "start", why))
         return NULL;
     mpi.started = !running;
-    if (mpi.started) /* else it is the program's; calls that name no communicator use it */
+    if (mpi.started) /* else MPI is the program's, and so is the handler of calls without a communicator */
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (level < MPI_THREAD_SERIALIZED) {
         snprintf(why, AH_TRANSPORT_WHY, "MPI lets only its first thread call it, expected any");

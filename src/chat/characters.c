@@ -85,7 +85,8 @@ static void put(struct ah_buf *to, utf8proc_int32_t code)
     ah__buf_add(to, bytes, ah__utf8_put(bytes, (uint32_t)code));
 }
 
-/* Of the few characters that become several, the one that texts have. */
+/* Appends the character in upper or title case. Sharp s becomes two; the other characters that become several do not
+ * occur in real texts and become one. */
 static void put_upper(struct ah_buf *to, utf8proc_int32_t code, bool title)
 {
     enum { SHARP_S = 0xdf };
@@ -103,7 +104,7 @@ static bool is_cased(utf8proc_int32_t code)
     return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT;
 }
 
-/* Greek's small sigma is another one at the end of a word. */
+/* Appends the character in lower case. Greek's small sigma has another form at the end of a word. */
 static void put_lower(struct ah_buf *to, utf8proc_int32_t code, bool after_letter, bool before_letter)
 {
     enum { SIGMA = 0x3a3, SIGMA_FINAL = 0x3c2 };

@@ -1,4 +1,4 @@
-/* Python's view of well-formed UTF-8: characters are code points, white space and case as Unicode has them. Texts are
+/* Handles well-formed UTF-8 as Python does: characters are code points, white space and case are Unicode's. Texts are
  * (bytes, length), not terminated. */
 #ifndef AH_CHAT_CHARACTERS_H
 #define AH_CHAT_CHARACTERS_H
@@ -6,23 +6,24 @@
 #include "base/buf.h"
 #include "tokenizer/utf8.h"
 
-/* How many characters the text has. */
+/* Returns the number of characters in the text. */
 size_t ah__characters(const char *text, size_t length);
-/* The byte at which character `index` begins; `length` for what lies behind the last. */
+/* Returns the byte at which character `index` begins, or `length` if the text has no such character. */
 size_t ah__characters_at(const char *text, size_t length, size_t index);
-/* The first place of `part` (of any length) in the text, null: none; the same from the end. */
+/* Returns the first place of `part` (of any length) in the text, null: not found. The second function returns the last
+ * place. */
 const char *ah__text_find(const char *text, size_t length, const char *part, size_t part_length);
 const char *ah__text_find_last(const char *text, size_t length, const char *part, size_t part_length);
-/* What looking for `part` in a text is worth in bytes that are looked at, from either end. */
+/* Returns the cost of searching a text for `part` from either end, in bytes for ah__heap_touch. */
 size_t ah__text_find_cost(size_t length, size_t part_length);
-/* str.isspace() of a character. */
+/* Returns str.isspace() of a character. */
 bool ah__is_space(uint32_t code);
-/* Takes from the ends of the text what is white space or, where `set` is not null, one of its characters. */
+/* Removes white space from the ends of the text; if `set` is not null, the characters of `set`. */
 void ah__text_strip(const char **text, size_t *length, const char *set, size_t set_length, bool left, bool right);
 
 enum ah_case { AH_CASE_UPPER, AH_CASE_LOWER, AH_CASE_TITLE, AH_CASE_CAPITAL };
-/* Appends the text in that case. TITLE: the first letter of each run of letters, as str.title(); CAPITAL: the first
- * character. */
+/* Appends the text in that case. TITLE: the first letter of each run of letters is a capital, as in str.title().
+ * CAPITAL: the first character is. */
 void ah__text_case(struct ah_buf *to, const char *text, size_t length, enum ah_case how);
 
 bool ah__is_printable(uint32_t code);

@@ -1,4 +1,4 @@
-/* Rendering of conversations. */
+/* Renders conversations. */
 #include "chat/chat.h"
 
 #include <string.h>
@@ -9,9 +9,9 @@
 enum { SPECIAL_BYTES_MOST = 1 << 20, RENDERING_BYTES_MOST = 1 << 29 };
 
 struct ah_chat {
-    const struct ah_jinja *plain, *tools; /* tools: null where the same one serves */
+    const struct ah_jinja *plain, *tools; /* tools: null if the chat has one template for all conversations */
     struct ah_heap heap;
-    struct ah_datum special; /* DICT or NONE, in the heap */
+    struct ah_datum special; /* special tokens by name: DICT or NONE, in the heap */
 };
 
 static int source_open(const struct ah_jinja **out, const struct ah_chat_source *source)
@@ -68,7 +68,8 @@ bool ah__chat_mentions(const struct ah_chat *chat, const char *name, size_t leng
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-/* The names that reasoning goes by; the first that is there speaks for all. */
+/* Returns the reasoning of a message, which may have several names; null: the message has none. The first name that is
+ * present counts. */
 static const struct ah_datum *reasoning_of(struct ah_datum message)
 {
     static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
@@ -80,7 +81,7 @@ static const struct ah_datum *reasoning_of(struct ah_datum message)
     return NULL;
 }
 
-/* A message as templates see it. */
+/* Copies a message as templates expect it: without null members, and with its reasoning under both usual names. */
 static int message_normal(struct ah_datum *out, struct ah_heap *heap, struct ah_datum message)
 {
     const struct ah_datum *reasoning = reasoning_of(message);
@@ -127,7 +128,7 @@ static void now_read(struct tm *out, const struct ah_conversation *conversation)
         *out = (struct tm){.tm_mday = 1};
 }
 
-/* The messages, tools and variables as values. */
+/* Reads the messages, tools and variables as values. */
 static int values_read(struct ah_prepared *out, const struct ah_conversation *conversation)
 {
     struct ah_datum messages;

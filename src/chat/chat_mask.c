@@ -1,14 +1,14 @@
-/* What of a conversation's text counts for the loss. */
+/* Finds the spans of a conversation's text that count for the loss. */
 #include <math.h>
 #include <string.h>
 
 #include "chat/chat_internal.h"
 
-/* A conversation and what is made of it. */
+/* A conversation, and the result under construction. */
 struct masking {
     const struct ah_prepared *prepared;
     struct ah_chat_masked *out;
-    struct ah_chat_piece whole; /* all messages */
+    struct ah_chat_piece whole; /* the text of all messages */
 };
 
 int ah__train_on_parse(enum ah_train_on *out, const char *word)
@@ -44,7 +44,7 @@ static void piece_free(struct ah_chat_piece *piece)
     *piece = (struct ah_chat_piece){0};
 }
 
-/* The piece is the result's from now on. */
+/* Moves the piece into the result. */
 static int piece_take(struct ah_chat_masked *out, struct ah_chat_piece *piece)
 {
     AH_TRY(ah__grow(&out->pieces, &out->room, out->count + 1, sizeof *out->pieces));
@@ -59,7 +59,7 @@ static bool is_assistant(struct ah_datum message)
     return role && ah__datum_is(*role, "assistant");
 }
 
-/* A mark of a message, true or 1: it is learned, false or 0: it is not. */
+/* Reads a mark of a message: true or 1 trains on the message, false or 0 does not. */
 static int mark_read(bool *learned, const struct ah_prepared *prepared, size_t index, const char *key,
                      struct ah_datum mark)
 {
@@ -72,7 +72,8 @@ static int mark_read(bool *learned, const struct ah_prepared *prepared, size_t i
                     prepared->name, index, key);
 }
 
-/* Whether it is learned: data say by these keys which turns of an assistant are (docs/data.md says whose). */
+/* Sets *out to whether the message trains the model: data mark an assistant's turns by these keys (docs/data.md names
+ * the formats). */
 static int is_weighed(bool *out, const struct ah_prepared *prepared, size_t index)
 {
     static const char *const keys[] = {"weight", "train", "training", "loss", "loss_weight"};
@@ -85,7 +86,7 @@ static int is_weighed(bool *out, const struct ah_prepared *prepared, size_t inde
     return AH_OK;
 }
 
-/* Whether a message from `first` on is an assistant's that is not learned. */
+/* Sets *out if some message from `first` on is an assistant's that does not train the model. */
 static int has_unweighed(bool *out, const struct ah_prepared *prepared, size_t first)
 {
     const struct ah_datum_list *messages = prepared->messages.list;
@@ -101,7 +102,7 @@ static int has_unweighed(bool *out, const struct ah_prepared *prepared, size_t f
 
 /* ---- by prefixes ------------------------------------------------------------------------------------------------- */
 
-/* The rendering of the first `count` messages. */
+/* Renders the first `count` messages. */
 static int part(struct ah_buf *text, const struct masking *masking, size_t count, bool generation)
 {
     struct ah_rendered rendered = {0};
@@ -114,7 +115,7 @@ static int part(struct ah_buf *text, const struct masking *masking, size_t count
     return status;
 }
 
-/* How many bytes two texts begin with alike; characters stay whole. */
+/* Returns the number of equal bytes at the beginning of two texts, in whole characters. */
 static size_t common(const struct ah_buf *a, const struct ah_buf *b)
 {
     size_t at = 0;
@@ -125,8 +126,8 @@ static size_t common(const struct ah_buf *a, const struct ah_buf *b)
     return at;
 }
 
-/* Where turn `index` begins in `through`, which ends with it. A prompt may have more than the turn, such as an opened
- * thought: then both share at least what is before the prompt. */
+/* Finds where turn `index` begins in the text `through`, which ends with that turn. A prompt may have text that the
+ * turn lacks, such as an opened thought: then both must share at least the text before the prompt. */
 static int turn_begin(size_t *begin, const struct masking *masking, size_t index, const struct ah_buf *through)
 {
     struct ah_buf prompt = {0}, before = {0};
@@ -145,7 +146,8 @@ static int turn_begin(size_t *begin, const struct masking *masking, size_t index
     return status;
 }
 
-/* The turn is a span of the whole, where that begins as messages 0 .. index alone do, or of a piece of its own. */
+/* Adds the turn as a span of the whole text if that begins with the text of messages 0 .. index; else as a piece of its
+ * own. */
 static int turn_add(struct masking *masking, size_t index)
 {
     struct ah_chat_piece alone = {0};
@@ -153,7 +155,8 @@ static int turn_add(struct masking *masking, size_t index)
     int status = part(&alone.text, masking, index + 1, false);
     if (status == AH_OK)
         status = turn_begin(&begin, masking, index, &alone.text);
-    bool unasked = status == AH_EINPUT && index == 0; /* many templates have no prompt of an empty conversation */
+    bool unasked = status == AH_EINPUT && index == 0; /* many templates cannot render a prompt of an empty
+                                                       * conversation */
     bool stable = status == AH_OK && common(&masking->whole.text, &alone.text) == alone.text.length;
     if (status == AH_OK)
         status = span_add(stable ? &masking->whole : &alone, begin, alone.text.length);
@@ -180,7 +183,8 @@ static int by_prefixes(struct masking *masking, size_t first)
 
 /* ---- by marks ---------------------------------------------------------------------------------------------------- */
 
-/* Those of message `first` and later: the others are in the rendering of what is before it, too. */
+/* Adds the marked spans of message `first` and later messages. The earlier spans are counted in a rendering of the
+ * messages before `first`. */
 static int by_marks(struct masking *masking, const struct ah_rendered *rendered, size_t first)
 {
     struct ah_rendered before = {0};
@@ -209,7 +213,7 @@ static int roles_check(const struct ah_prepared *prepared, bool last_only)
     return AH_OK;
 }
 
-/* The spans of the whole text, which is masking->whole's. */
+/* Finds the spans of the whole text, which masking->whole holds. */
 static int spans_find(struct masking *masking, const struct ah_rendered *rendered, enum ah_train_on train_on)
 {
     bool last_only = train_on == AH_TRAIN_ON_LAST, unweighed;
@@ -218,7 +222,7 @@ static int spans_find(struct masking *masking, const struct ah_rendered *rendere
     AH_TRY(roles_check(masking->prepared, last_only));
     size_t first = last_only ? masking->prepared->messages.list->count - 1 : masking->prepared->given;
     AH_TRY(has_unweighed(&unweighed, masking->prepared, first));
-    if (rendered->span_count && !rendered->spans_hidden && !unweighed) /* marks do not tell whose they are */
+    if (rendered->span_count && !rendered->spans_hidden && !unweighed) /* marks do not tell which message they are in */
         return by_marks(masking, rendered, first);
     return by_prefixes(masking, first);
 }

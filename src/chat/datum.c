@@ -1,4 +1,5 @@
-/* Making values and asking them. Lists and dicts grow in the arena: what they outgrow stays there until its end. */
+/* Makes values and reads them. Lists and dicts grow in the arena: their old arrays stay there until the arena is
+ * freed. */
 #include "chat/datum.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 
 #include "chat/characters.h"
 
-/* A text longer than what may be written is of no use; looking at TOUCHED_MOST bytes takes a second or two. */
+/* Text longer than TEXT_MOST bytes is of no use. Looking at TOUCHED_MOST bytes takes a second or two. */
 enum { TEXT_MOST = 1 << 26, ITEM_COST = 32 };
 static const size_t TOUCHED_MOST = (size_t)1 << 32;
 static const char too_long[] = "text", too_much[] = "values", too_slow[] = "work";
@@ -109,7 +110,7 @@ int ah__datum_dict(struct ah_datum *out, struct ah_heap *heap, enum ah_datum_kin
     return AH_OK;
 }
 
-/* Room for one more element behind `count`. */
+/* Makes room for one more element behind `count`. */
 static int grow(struct ah_heap *heap, void *elements, size_t *room, size_t count, size_t size)
 {
     enum { FIRST_ROOM = 4 };
@@ -126,7 +127,7 @@ static int grow(struct ah_heap *heap, void *elements, size_t *room, size_t count
     return AH_OK;
 }
 
-/* Namespaces are not looked into: nothing recurses through them. */
+/* Returns how deep the value is nested. Namespaces count as 0, since no function recurses through them. */
 static int depth_of(struct ah_datum value)
 {
     switch (value.kind) {
@@ -300,7 +301,7 @@ bool ah__datum_equal(struct ah_heap *heap, struct ah_datum a, struct ah_datum b)
 static int texts_order(struct ah_datum a, struct ah_datum b)
 {
     size_t shorter = a.length < b.length ? a.length : b.length;
-    int order = memcmp(a.text, b.text, shorter); /* of UTF-8: the order of characters */
+    int order = memcmp(a.text, b.text, shorter); /* the byte order of UTF-8 is the order of characters */
     if (order == 0)
         return (a.length > b.length) - (a.length < b.length);
     return order < 0 ? -1 : 1;

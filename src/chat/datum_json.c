@@ -1,4 +1,4 @@
-/* Values of JSON trees. */
+/* Makes values of JSON trees. */
 #include "chat/datum_json.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@ static int text_of(struct ah_datum *out, struct ah_heap *heap, const char *text)
     return ah__datum_copy(out, heap, text, length);
 }
 
-/* Whole where its text is; trees that were not read keep none. */
+/* Makes an INT if the number's text is a whole number. Trees that were not parsed have no text; there the value
+ * decides. */
 static int number_of(struct ah_datum *out, const cJSON *node)
 {
     const char *text = node->valuestring;

@@ -1,4 +1,4 @@
-/* Values of JSON that was read, as Python's reader gives them: whole numbers and others are told apart. */
+/* Makes values of parsed JSON, as Python's reader does: it tells whole numbers from others. */
 #ifndef AH_CHAT_DATUM_JSON_H
 #define AH_CHAT_DATUM_JSON_H
 
@@ -6,8 +6,8 @@
 
 #include "chat/datum.h"
 
-/* A copy of the tree, null for a null one; at most as deep as base/json_python.h builds. AH_EINPUT: a string that is no
- * UTF-8, a whole number beyond 64 bits; AH_ENOMEM. */
+/* Copies the tree; null becomes NONE. It is at most as deep as base/json_python.h builds. AH_EINPUT: a string that is
+ * no UTF-8, a whole number beyond 64 bits; AH_ENOMEM. */
 int ah__datum_from_json(struct ah_datum *out, struct ah_heap *heap, const cJSON *node);
 
 #endif

@@ -1,4 +1,4 @@
-/* str(), repr() and json.dumps(). */
+/* Writes values as str(), repr() and json.dumps() do. */
 #include "chat/datum_print.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "chat/characters.h"
 
-/* What is worth looking at so many bytes. */
+/* Costs of a character, a real number and a code, in bytes for ah__heap_touch. */
 enum { CHARACTER_COST = 64, REAL_COST = 16384, CODE_COST = 512 };
 
 static void put(struct ah_heap *heap, struct ah_buf *to, const char *words)
@@ -33,8 +33,8 @@ static void add(struct ah_buf *to, const char *words)
     ah__buf_add(to, words, strlen(words));
 }
 
-/* The fewest digits that are the number again: "d.dddde+xx". Of up to 15 digits of a normal number any others are
- * zeros, which are left out. */
+/* Writes the fewest digits that read back as the number: "d.dddde+xx". For a normal number it starts at 15 digits,
+ * since digits that it does not need are zeros then, which the caller drops. */
 static void shortest(char *text, size_t size, double value)
 {
     enum { DIGITS_MOST = 17, DIGITS_SAFE = 14 };
@@ -47,7 +47,7 @@ static void shortest(char *text, size_t size, double value)
 
 void ah__real_repr(struct ah_buf *to, double value)
 {
-    enum { FIXED_LEAST = -4, FIXED_BELOW = 16 }; /* exponents */
+    enum { FIXED_LEAST = -4, FIXED_BELOW = 16 }; /* exponents of numbers that are written without one */
     char text[40], digits[24];
     int count = 0;
     if (isnan(value) || isinf(value)) {
@@ -234,7 +234,7 @@ static void json_text(struct json_writer *writer, const char *text, size_t lengt
     put(heap, to, "\"");
 }
 
-/* Between two items (or before the first, behind the last): a line break and the level's indent, where asked for. */
+/* Writes a line break and the level's indent, if the style is indented. Called before each item and behind the last. */
 static void json_line(struct json_writer *writer)
 {
     if (!writer->style->indented)
@@ -280,7 +280,7 @@ static int json_key(struct json_writer *writer, struct ah_datum key)
     return AH_OK;
 }
 
-/* By keys; stable. */
+/* Sorts by key; stable. */
 static int json_sort(struct ah_heap *heap, struct ah_datum_pair *pairs, size_t count)
 {
     for (size_t i = 1; i < count; i++)

@@ -1,11 +1,11 @@
-/* A template and its rendering. */
+/* Opens and renders a template. */
 #include "chat/jinja.h"
 
 #include <string.h>
 
 #include "chat/jinja_eval_internal.h"
 
-enum { TEMPLATE_BYTES_MOST = 1 << 28 }; /* of a parsed template, values and all */
+enum { TEMPLATE_BYTES_MOST = 1 << 28 }; /* bytes of a parsed template and its values */
 
 struct ah_jinja {
     struct ah_heap heap;

@@ -1,4 +1,4 @@
-/* Arguments to parameters. */
+/* Binds arguments to parameters. */
 #include "chat/jinja_call.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ const struct ah_datum *ah__call_keyword(const struct ah_arguments *arguments, co
     return NULL;
 }
 
-/* The place of a name in "a,b,c", -1: is not there. */
+/* Returns the place of a name in "a,b,c", or -1 if it is not there. */
 static int parameter_at(const char *parameters, const char *name, size_t length)
 {
     for (int at = 0; *parameters; at++) {
@@ -83,7 +83,7 @@ int ah__call_row(struct ah_datum *out, struct ah_call *call, const struct ah_cal
 int ah__call_take(struct ah_datum *out, struct ah_heap *heap, struct ah_buf *buf)
 {
     int status = buf->status == AH_OK ? ah__heap_check(heap) : buf->status;
-    heap->used -= buf->length < heap->used ? buf->length : heap->used; /* it is a value now */
+    heap->used -= buf->length < heap->used ? buf->length : heap->used; /* ah__datum_copy counts these bytes again */
     if (status == AH_OK)
         status = ah__datum_copy(out, heap, buf->text, buf->length);
     ah__buf_free(buf);

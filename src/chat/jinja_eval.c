@@ -1,4 +1,4 @@
-/* Statements, scopes and bounds. */
+/* Evaluates statements; scopes and bounds of a rendering. */
 #include <string.h>
 
 #include "chat/datum_print.h"
@@ -192,14 +192,14 @@ static int branch(struct ah_eval *eval, const struct ah_node *node)
         AH_TRY(ah__eval(&truth, eval, node->a));
         if (ah__datum_true(truth))
             return ah__eval_statements(eval, node->body);
-        bool again = other && other->kind == AH_NODE_IF && !other->next; /* an elif, or what means the same */
+        bool again = other && other->kind == AH_NODE_IF && !other->next; /* an elif, or a lone `if` in `else` */
         if (!again)
             return ah__eval_statements(eval, other);
         node = other;
     }
 }
 
-/* Those that `for ... if` lets pass. */
+/* Keeps the items that the condition of `for ... if` lets pass. */
 static int chosen(struct ah_datum_list *items, struct ah_eval *eval, const struct ah_node *node)
 {
     struct ah_scope *outside = eval->scope;

@@ -1,4 +1,4 @@
-/* What the evaluator's files share: the state of one rendering. */
+/* The state of one rendering, which the evaluator's files share. */
 #ifndef AH_CHAT_JINJA_EVAL_INTERNAL_H
 #define AH_CHAT_JINJA_EVAL_INTERNAL_H
 
@@ -12,7 +12,7 @@ struct ah_variable {
     struct ah_datum value;
     struct ah_variable *next;
 };
-/* Names that are set here; others are looked for outside. */
+/* Variables of a scope. Other names are looked up in the parent. */
 struct ah_scope {
     struct ah_variable *first;
     struct ah_scope *parent;
@@ -22,52 +22,52 @@ enum ah_flow { AH_FLOW_ON, AH_FLOW_BREAK, AH_FLOW_CONTINUE };
 
 struct ah_eval {
     struct ah_rendered *out;
-    struct ah_buf *to; /* out->text, or what a macro or a block gathers */
+    struct ah_buf *to; /* out->text, or the text of a macro or a block */
     struct ah_heap *heap;
-    const char *name; /* of the template */
+    const char *name; /* name of the template */
     const struct tm *now;
     struct ah_datum variables;
     struct ah_scope *scope;
     enum ah_flow flow;
     int64_t steps;
     int depth;
-    bool failed; /* the message has its line already */
+    bool failed; /* the error message names its line already */
 };
 
-/* What a `for` is at. */
+/* State of a running `for`. */
 struct ah_loop {
     const struct ah_node *node;
-    struct ah_scope *scope; /* outside of it */
+    struct ah_scope *scope; /* the scope around the loop */
     struct ah_datum_list items;
     size_t index;
 };
 struct ah_macro {
     const struct ah_node *node;
-    struct ah_scope *scope; /* in which it was defined */
+    struct ah_scope *scope; /* the scope of its definition */
 };
 
-/* Counts a step and a level; to be left by ah__eval_leave, which gives the message its line. */
+/* Counts a step and a level. Every call needs one of ah__eval_leave, which adds the line to an error message. */
 int ah__eval_enter(struct ah_eval *eval);
 int ah__eval_leave(struct ah_eval *eval, int status, int line);
 
-/* An expression's value. */
+/* Computes an expression's value. */
 int ah__eval(struct ah_datum *out, struct ah_eval *eval, const struct ah_node *node);
 int ah__eval_binary(struct ah_datum *out, struct ah_eval *eval, const struct ah_node *node);
 int ah__eval_compare(struct ah_datum *out, struct ah_eval *eval, const struct ah_node *node);
-/* A call: of a macro, a function, a method, a loop. */
+/* Calls a macro, a function, a method, or a loop. */
 int ah__eval_call(struct ah_datum *out, struct ah_eval *eval, const struct ah_node *node);
-/* The arguments of a call, a filter or a test. */
+/* Evaluates the arguments of a call, a filter or a test. */
 int ah__eval_arguments(struct ah_arguments *out, struct ah_eval *eval, const struct ah_node *list);
 void ah__eval_loop_attribute(struct ah_datum *out, struct ah_datum loop, const char *name, size_t length);
 
-/* Statements; their output goes to eval->to. */
+/* Runs statements; their output goes to eval->to. */
 int ah__eval_statements(struct ah_eval *eval, const struct ah_node *node);
-/* The text that statements write in a scope of their own within `scope`. */
+/* Makes a text of the output of statements, in a new scope within `scope`. */
 int ah__eval_gather(struct ah_datum *out, struct ah_eval *eval, const struct ah_node *body, struct ah_scope *scope);
 
 int ah__scope_new(struct ah_scope **out, struct ah_eval *eval, struct ah_scope *parent);
 int ah__scope_set(struct ah_eval *eval, struct ah_scope *scope, const char *name, size_t length, struct ah_datum value);
-/* A variable of the scopes or of the rendering, a function of the environment, or UNDEFINED. */
+/* Finds a variable of the scopes or of the rendering, a function of the environment, or UNDEFINED. */
 int ah__scope_get(struct ah_datum *out, struct ah_eval *eval, const char *name, size_t length);
 
 #endif

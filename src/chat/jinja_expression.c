@@ -1,5 +1,5 @@
-/* Expressions, from the loosest to the tightest: condition, or, and, not, comparison, + -, ~, * / // %, **, sign, and
- * what is put behind a value: attributes, items, calls, filters, tests. */
+/* Parses expressions, from the loosest to the tightest: condition, or, and, not, comparison, + -, ~, * / // %, **,
+ * sign, and suffixes of a value: attributes, items, calls, filters, tests. */
 #include <string.h>
 
 #include "chat/jinja_parser_internal.h"
@@ -53,7 +53,7 @@ static int name(struct ah_node **out, struct ah_parser *parser)
     return ah__parser_name(&(*out)->text, &(*out)->length, parser);
 }
 
-/* Strings that stand beside each other are one. */
+/* Parses a string. Adjacent strings are joined. */
 static int string(struct ah_node **out, struct ah_parser *parser)
 {
     size_t length = 0, done = 0;
@@ -67,7 +67,7 @@ static int string(struct ah_node **out, struct ah_parser *parser)
     return AH_OK;
 }
 
-/* Items with commas up to `end`, which is taken too. */
+/* Parses items with commas up to `end`, and takes `end` too. */
 static int items(struct ah_node **list, struct ah_parser *parser, const char *end)
 {
     struct ah_node **to = list;
@@ -96,7 +96,7 @@ static int dict(struct ah_node **out, struct ah_parser *parser)
     return AH_OK;
 }
 
-/* Behind "(": an expression, a tuple or (). */
+/* Parses after "(": an expression, a tuple or (). */
 static int parenthesis(struct ah_node **out, struct ah_parser *parser)
 {
     if (takes_sign(parser, ")"))
@@ -128,14 +128,14 @@ int ah__expression_primary(struct ah_node **out, struct ah_parser *parser)
     return ah__parser_fail(parser, "an expression");
 }
 
-/* ---- what stands behind a value ---------------------------------------------------------------------------------- */
+/* ---- suffixes of a value ----------------------------------------------------------------------------------------- */
 
 static int argument_end(struct ah_parser *parser)
 {
     return sees_sign(parser, ")") ? AH_OK : ah__parser_expect(parser, AH_TOKEN_SIGN, ",");
 }
 
-/* *list or **dict among arguments. */
+/* Parses *list or **dict among arguments. */
 static int spread(struct ah_node **out, struct ah_parser *parser)
 {
     AH_TRY(ah__node_new(out, parser, AH_NODE_SPREAD));
@@ -145,7 +145,7 @@ static int spread(struct ah_node **out, struct ah_parser *parser)
     return argument_end(parser);
 }
 
-/* Arguments behind "(". */
+/* Parses arguments after "(". */
 static int arguments(struct ah_node **list, struct ah_parser *parser)
 {
     bool keywords = false;
@@ -172,7 +172,7 @@ static int arguments(struct ah_node **list, struct ah_parser *parser)
     return AH_OK;
 }
 
-/* One part of a[...]: an expression or a slice. */
+/* Parses one part of a[...]: an expression or a slice. */
 static int subscript(struct ah_node **out, struct ah_parser *parser)
 {
     struct ah_node *start = NULL, *slice;
@@ -194,7 +194,7 @@ static int subscript(struct ah_node **out, struct ah_parser *parser)
     return AH_OK;
 }
 
-/* Behind ".": a name, or a number, which is an item. */
+/* Parses after ".": a name, or a number, which is an item. */
 static int attribute(struct ah_node **out, struct ah_parser *parser, struct ah_node *of)
 {
     bool number = parser->at->kind == AH_TOKEN_INT;
@@ -231,7 +231,7 @@ int ah__expression_postfix(struct ah_node **out, struct ah_parser *parser, struc
     }
 }
 
-/* Behind "|" or "is": a name with dots, and where `parenthesis` stands arguments. */
+/* Parses after "|" or "is": a name with dots, and arguments if a parenthesis follows. */
 static int named(struct ah_node **out, struct ah_parser *parser, enum ah_node_kind kind, struct ah_node *of)
 {
     AH_TRY(ah__node_new(out, parser, kind));
@@ -245,7 +245,7 @@ static int filter(struct ah_node **out, struct ah_parser *parser, struct ah_node
     return takes_sign(parser, "(") ? arguments(&(*out)->list, parser) : AH_OK;
 }
 
-/* A test's argument may stand without parentheses: x is divisibleby 3. */
+/* Parses a test. Its argument may have no parentheses: x is divisibleby 3. */
 static int test(struct ah_node **out, struct ah_parser *parser, struct ah_node *of)
 {
     bool negated = takes_word(parser, "not");
@@ -353,7 +353,7 @@ static int binary(struct ah_node **out, struct ah_parser *parser, int level)
     return AH_OK;
 }
 
-/* The comparison that stands here is taken; null: none. */
+/* Takes a comparison and returns its sign; null: no comparison follows. */
 static const char *comparison_sign(struct ah_parser *parser)
 {
     static const char *const signs[] = {"==", "!=", "<", "<=", ">", ">="};
@@ -398,7 +398,7 @@ static int negation(struct ah_node **out, struct ah_parser *parser)
     return AH_OK;
 }
 
-/* `and` and, where `either`, `or`. */
+/* Parses `and` and, if `either`, `or`. */
 static int logical(struct ah_node **out, struct ah_parser *parser, bool either)
 {
     AH_TRY(either ? logical(out, parser, false) : negation(out, parser));

@@ -1,4 +1,4 @@
-/* Filters of texts, numbers and single values; `map`, which applies others. */
+/* Filters of texts, numbers and single values, and `map`, which applies other filters. */
 #include "chat/jinja_filters.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "chat/jinja_methods.h"
 #include "chat/jinja_text.h"
 
-/* What going through a character is worth in bytes that are looked at. */
+/* Costs of a character, in bytes for ah__heap_touch. */
 enum { CHARACTER_COST = 16, CASE_COST = 128 };
 
 static int self_text(struct ah_datum *out, const struct ah_call *call)
@@ -55,7 +55,7 @@ static int capitalize(struct ah_datum *out, const struct ah_call *call)
     return in_case(out, call, AH_CASE_CAPITAL);
 }
 
-/* Words begin behind white space and -({[<, unlike those of str.title(). */
+/* Words begin after white space and -({[<, unlike those of str.title(). */
 static int title(struct ah_datum *out, const struct ah_call *call)
 {
     struct ah_buf buf = {0};
@@ -70,7 +70,7 @@ static int title(struct ah_datum *out, const struct ah_call *call)
         ah__text_case(&buf, text.text + at, bytes, first ? AH_CASE_UPPER : AH_CASE_LOWER);
         first = between && text.text[at];
     }
-    call->heap->used += buf.length; /* until it is taken */
+    call->heap->used += buf.length; /* until ah__call_take frees it */
     return ah__call_take(out, call->heap, &buf);
 }
 
@@ -122,7 +122,7 @@ static int escape(struct ah_datum *out, const struct ah_call *call)
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-/* A whole text as a number, white space around it apart. */
+/* Reads a text as a number. White space around it is allowed, other text is not. */
 static bool text_real(double *out, struct ah_datum text, struct ah_heap *heap, int *status)
 {
     struct ah_datum copy;
@@ -194,7 +194,7 @@ static int length(struct ah_datum *out, const struct ah_call *call)
     return AH_OK;
 }
 
-/* ("a", "b"): what stands between items and behind keys. */
+/* Reads ("a", "b"): the texts between items and after keys. */
 static int json_separators(struct ah_json_style *style, struct ah_datum pair)
 {
     bool two = (pair.kind == AH_DATUM_TUPLE || pair.kind == AH_DATUM_LIST) && pair.list->count == 2;
@@ -248,7 +248,7 @@ static int map(struct ah_datum *out, const struct ah_call *call)
     const struct ah_datum *path = ah__call_keyword(call->raw, "attribute");
     const struct ah_datum *absent = ah__call_keyword(call->raw, "default");
     struct ah_datum_list items = {0};
-    if (ah__datum_true(call->self)) /* nothing of None, as jinja2 */
+    if (ah__datum_true(call->self)) /* None has no items, as in jinja2 */
         AH_TRY(ah__datum_items(&items, call->heap, call->self));
     AH_TRY(ah__datum_list(out, call->heap, AH_DATUM_ITER));
     for (size_t i = 0; i < items.count; i++) {

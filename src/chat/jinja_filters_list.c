@@ -1,4 +1,4 @@
-/* Filters that go through lists. Those that jinja2 makes generators of give ITER. */
+/* Filters of lists. Filters that are generators in jinja2 return ITER. */
 #include "chat/jinja_filters_list.h"
 
 #include <inttypes.h>
@@ -57,7 +57,7 @@ int ah__filter_attribute(struct ah_datum *out, struct ah_heap *heap, struct ah_d
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
-/* An item and what it is ordered by. */
+/* An item and the key that it is sorted by. */
 struct keyed {
     struct ah_datum item, key;
     size_t place;
@@ -68,7 +68,7 @@ struct sorting {
     bool reverse;
 };
 
-/* By an attribute, where one is given, and without case, where it does not matter. */
+/* Makes the key: an attribute if a path is given, without case if case does not matter. */
 static int key_of(struct ah_datum *key, struct ah_heap *heap, struct ah_datum item, const struct ah_datum *path,
                   bool cased)
 {
@@ -141,7 +141,8 @@ static int dict_sort(struct ah_datum *out, const struct ah_call *call)
 
 /* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
-/* Whether the item, or its attribute, which is the first argument, passes the test that the next one names. */
+/* Sets *out if the item passes the test that the next argument names. With by_attribute the item's attribute, named by
+ * the first argument, is tested instead. */
 static int passes(bool *out, const struct ah_call *call, struct ah_datum item, bool by_attribute)
 {
     struct ah_arguments rest = *call->raw;
@@ -168,7 +169,7 @@ static int passes(bool *out, const struct ah_call *call, struct ah_datum item, b
 static int choose(struct ah_datum *out, const struct ah_call *call, bool by_attribute, bool wanted)
 {
     struct ah_datum_list items = {0};
-    if (ah__datum_true(call->self)) /* nothing of None, as jinja2 */
+    if (ah__datum_true(call->self)) /* None has no items, as in jinja2 */
         AH_TRY(self_items(&items, call));
     AH_TRY(ah__datum_list(out, call->heap, AH_DATUM_ITER));
     for (size_t i = 0; i < items.count; i++) {
@@ -221,7 +222,7 @@ static int items_of(struct ah_datum *out, const struct ah_call *call)
 static int first(struct ah_datum *out, const struct ah_call *call)
 {
     struct ah_datum_list items;
-    if (call->self.kind == AH_DATUM_ITER) { /* takes one */
+    if (call->self.kind == AH_DATUM_ITER) { /* takes one item */
         struct ah_datum_list *told = call->self.list;
         *out = told->told < told->count ? told->items[told->told++] : ah__datum_undefined("first", 5);
         return AH_OK;

@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "chat/jinja_text.h"
 
-/* As many as the sandbox of jinja2 lets a template have. */
+/* Most items of range(), as in the sandbox of jinja2. */
 enum { RANGE_MOST = 100000 };
 
 static int range(struct ah_datum *out, const struct ah_call *call)
@@ -29,7 +29,7 @@ static int range(struct ah_datum *out, const struct ah_call *call)
     return AH_OK;
 }
 
-/* A dict's pairs, then keyword arguments. */
+/* Adds a dict's pairs, then keyword arguments. */
 static int fill(struct ah_datum *out, const struct ah_call *call, bool hidden)
 {
     const struct ah_arguments *raw = call->raw;

@@ -4,9 +4,9 @@
 
 #include "chat/jinja_call.h"
 
-/* A FUNCTION, or UNDEFINED. */
+/* Returns a FUNCTION, or UNDEFINED if there is no function of that name. */
 int ah__function_find(struct ah_datum *out, const char *name, size_t length);
-/* `function` is a FUNCTION. */
+/* Calls `function`, which is a FUNCTION. */
 int ah__function_call(struct ah_datum *out, struct ah_call *call, struct ah_datum function);
 
 #endif

@@ -1,4 +1,4 @@
-/* Calls: arguments, macros, loops as they are called. */
+/* Evaluates calls: arguments, macros, recursive loops. */
 #include <string.h>
 
 #include "chat/jinja_eval_internal.h"
@@ -10,7 +10,7 @@ static bool is(const char *name, size_t length, const char *word)
     return strlen(word) == length && memcmp(name, word, length) == 0;
 }
 
-/* Room for so many arguments more; what was there stays. */
+/* Makes room for `more` arguments. The present ones are kept. */
 static int arguments_grow(struct ah_arguments *arguments, struct ah_heap *heap, size_t more)
 {
     struct ah_arguments old = *arguments;
@@ -33,7 +33,7 @@ static size_t nodes(const struct ah_node *node)
     return count;
 }
 
-/* The items of *list, the pairs of **dict; behind them there is room for what `node` is followed by. */
+/* Adds the items of *list, or the pairs of **dict, and makes room for the arguments after `node`. */
 static int spread(struct ah_arguments *out, struct ah_eval *eval, const struct ah_node *node)
 {
     struct ah_datum value;
@@ -92,7 +92,7 @@ static const struct ah_keyword *keyword_of(struct ah_heap *heap, const struct ah
     return NULL;
 }
 
-/* An argument by place, by name, by default, or undefined. */
+/* Finds a parameter's value: an argument by place or by name, else the default, else UNDEFINED. */
 static int macro_argument(struct ah_datum *out, struct ah_eval *eval, const struct ah_node *parameter, size_t place,
                           const struct ah_arguments *arguments)
 {
@@ -107,7 +107,7 @@ static int macro_argument(struct ah_datum *out, struct ah_eval *eval, const stru
     return AH_OK;
 }
 
-/* Sets the parameters in the current scope, each of which sees those before it. */
+/* Sets the parameters in the current scope. The default of each sees those before it. */
 static int macro_bind(struct ah_eval *eval, const struct ah_node *macro, const struct ah_arguments *arguments)
 {
     size_t place = 0, named = 0;

@@ -1,5 +1,5 @@
-/* The lexer. Outside of tags text is data; which white space beside a tag is dropped depends on the tag's kind, its
- * signs, and on what stands before it in its line. */
+/* The lexer. Text outside of tags is data. The white space that is dropped beside a tag depends on the tag's kind, its
+ * signs, and the text before it in its line. */
 #include "chat/jinja_lex.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ struct lexer {
     struct ah_heap *heap;
     struct ah_token *tokens;
     size_t count, room;
-    bool line_starts; /* what ended last ended with a line break */
+    bool line_starts; /* the last tag or comment ended with a line break */
 };
 
 static int wrong(const struct lexer *lexer, const char *found)
@@ -52,7 +52,7 @@ static void advance(struct lexer *lexer, const char *to)
         lexer->line += *lexer->at == '\n';
 }
 
-/* White space behind the lexer's place; the place behind it. */
+/* Returns the place after the white space at `at`. */
 static const char *spaces_end(const char *at, const char *stop)
 {
     const char *text = at;
@@ -63,7 +63,8 @@ static const char *spaces_end(const char *at, const char *stop)
 
 /* ---- data between tags ------------------------------------------------------------------------------------------- */
 
-/* What is left of data in front of a tag with `sign`; a print keeps the blanks of its line. */
+/* Returns the length of the data that is kept in front of a tag with `sign`. A print tag keeps the blanks of its
+ * line. */
 static size_t data_left(const struct lexer *lexer, const char *text, size_t length, char sign, bool print)
 {
     if (sign == '-') {
@@ -80,7 +81,7 @@ static size_t data_left(const struct lexer *lexer, const char *text, size_t leng
     return length;
 }
 
-/* Behind what ends a block or a comment: "-" drops white space, "+" nothing, else one line break goes. */
+/* Drops text after a block or a comment: for "-" white space, for "+" nothing, else one line break if `trims`. */
 static void after_end(struct lexer *lexer, char sign, bool trims)
 {
     const char *begin = lexer->at;
@@ -91,7 +92,7 @@ static void after_end(struct lexer *lexer, char sign, bool trims)
     lexer->line_starts = lexer->at > begin && lexer->at[-1] == '\n';
 }
 
-/* `mark` with an optional sign before it ("-%}"): its length, 0: does not stand here. */
+/* Returns the length of `mark` with an optional sign before it ("-%}"), or 0 if it does not follow. */
 static size_t end_here(char *sign, const struct lexer *lexer, const char *mark, bool plus)
 {
     const char *at = lexer->at;
@@ -117,7 +118,7 @@ static int comment(struct lexer *lexer)
     return wrong(lexer, "the template's end in a comment, expected '#}'");
 }
 
-/* "{%", a sign, the word and "%}" with what may stand between: its length, 0: does not stand at `at`. */
+/* Returns the length of "{%", a sign, the word and "%}" with white space between, or 0 if that is not at `at`. */
 static size_t tag_of(char *before, char *after, const char *at, const char *stop, const char *word, bool plus)
 {
     const char *begin = at;
@@ -137,7 +138,7 @@ static size_t tag_of(char *before, char *after, const char *at, const char *stop
     return stop - at >= 2 && memcmp(at, "%}", 2) == 0 ? (size_t)(at - begin) + 2 : 0;
 }
 
-/* Behind {% raw %}: all up to {% endraw %} is data. */
+/* Reads data after {% raw %}, up to {% endraw %}. */
 static int raw(struct lexer *lexer)
 {
     const char *begin = lexer->at;
@@ -158,7 +159,7 @@ static int raw(struct lexer *lexer)
 
 /* ---- strings ----------------------------------------------------------------------------------------------------- */
 
-/* \xhh, \uhhhh or \Uhhhhhhhh; `at` stands at the letter. */
+/* Reads \xhh, \uhhhh or \Uhhhhhhhh; `at` is at the letter. */
 static int hexadecimal(const struct lexer *lexer, char **to, const char **at, const char *stop)
 {
     size_t digits = **at == 'x' ? 2 : **at == 'u' ? 4 : 8;
@@ -175,7 +176,8 @@ static int hexadecimal(const struct lexer *lexer, char **to, const char **at, co
     return AH_OK;
 }
 
-/* Python's escapes of one letter and of hexadecimal digits; `at` stands behind the backslash. Others stay. */
+/* Reads Python's escapes of one letter and of hexadecimal digits; `at` is after the backslash. Other escapes are kept
+ * as text. */
 static int escape(const struct lexer *lexer, char **to, const char **at, const char *stop)
 {
     static const char letters[] = "\\'\"abfnrtv", means[] = "\\'\"\a\b\f\n\r\t\v";
@@ -227,7 +229,7 @@ static bool is_name(char c)
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
 }
 
-/* Digits with underscores between them: the place behind. */
+/* Returns the end of digits with underscores between them. */
 static const char *digits_end(const char *at, const char *stop)
 {
     while (at < stop && (is_digit(*at) || (*at == '_' && stop - at > 1 && is_digit(at[1]) && is_digit(at[-1]))))
@@ -235,7 +237,7 @@ static const char *digits_end(const char *at, const char *stop)
     return at;
 }
 
-/* Behind the whole part: of a fraction and an exponent, where there are. */
+/* Returns the end of a fraction and an exponent, both optional, after the whole part. */
 static const char *fraction_end(const char *at, const char *stop)
 {
     if (stop - at > 1 && *at == '.' && is_digit(at[1]))
@@ -301,7 +303,7 @@ static int name(struct lexer *lexer)
     return AH_OK;
 }
 
-/* Tokens up to the tag's end. Inside brackets its mark may be something else: {{ {'a': {}} }}. */
+/* Reads tokens up to the tag's end. Inside brackets the tag's end may mean something else: {{ {'a': {}} }}. */
 static int tag(struct lexer *lexer, bool print)
 {
     size_t nested = 0;
@@ -339,7 +341,7 @@ static const char *tag_find(const char *at, const char *stop)
     return NULL;
 }
 
-/* Data up to the next tag, and that tag. */
+/* Reads data up to the next tag, and that tag. */
 static int piece(struct lexer *lexer)
 {
     const char *begin = lexer->at, *at = tag_find(begin, lexer->stop);
@@ -365,7 +367,8 @@ static int piece(struct lexer *lexer)
     return tag(lexer, mark == '{');
 }
 
-/* Line breaks of other systems become "\n"; the last one goes. */
+/* Copies the source. Line breaks of other systems become "
+ * "; the last line break is dropped. */
 static int source_copy(struct lexer *lexer, const char *source, size_t length)
 {
     char *copy, *to;

@@ -1,4 +1,4 @@
-/* Attributes, items, slices; methods by tables, one for each kind of value. */
+/* Attributes, items, slices; and methods, with a table for each kind of value. */
 #include "chat/jinja_methods.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "chat/characters.h"
 #include "chat/jinja_text.h"
 
-/* Counting a character is worth looking at so many bytes. */
+/* Cost of counting a character, in bytes for ah__heap_touch. */
 enum { CHARACTER_COST = 4 };
 
 /* ---- dicts ------------------------------------------------------------------------------------------------------- */
@@ -172,14 +172,14 @@ static int bound(int64_t *out, struct ah_datum value, int64_t absent)
     return AH_OK;
 }
 
-/* Counts from the end where negative; between least and most. */
+/* Counts a negative index from the end, and limits it to least .. most. */
 static int64_t clamp(int64_t index, int64_t count, int64_t least, int64_t most)
 {
     index += index < 0 ? count : 0;
     return index < least ? least : index > most ? most : index;
 }
 
-/* The indices of value[start:stop:step]: from *start on, *taken of them. */
+/* Computes the indices of value[start:stop:step]: *taken of them, from *start on. */
 static int slice_span(int64_t *start, int64_t *step, int64_t *taken, int64_t count, const struct ah_datum bounds[3])
 {
     int64_t stop;

@@ -4,14 +4,14 @@
 
 #include "chat/jinja_call.h"
 
-/* value.name: a method of that name, else the item; UNDEFINED: neither. AH_EINPUT: of UNDEFINED. Loops are the
- * evaluator's. */
+/* Evaluates value.name: a method of that name, else the item, else UNDEFINED. AH_EINPUT: `value` is UNDEFINED. The
+ * evaluator handles loops itself. */
 int ah__attribute(struct ah_datum *out, struct ah_heap *heap, struct ah_datum value, const char *name, size_t length);
-/* value[key]: the item, else for a text the method of that name. */
+/* Evaluates value[key]: the item, or for a text the method of that name. */
 int ah__item(struct ah_datum *out, struct ah_heap *heap, struct ah_datum value, struct ah_datum key);
-/* value[start:stop:step], NONE where nothing stands. */
+/* Evaluates value[start:stop:step]; an omitted bound is NONE. */
 int ah__slice(struct ah_datum *out, struct ah_heap *heap, struct ah_datum value, const struct ah_datum bounds[3]);
-/* The call's self is the method. */
+/* Calls the method that is the call's self. */
 int ah__method_call(struct ah_datum *out, struct ah_call *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* A template as a tree. Which members a node has is said by its kind; sequences are chained by `next`. */
+/* A template as a tree. A node's kind says which members it has. Sequences are chained by `next`. */
 #ifndef AH_CHAT_JINJA_NODE_H
 #define AH_CHAT_JINJA_NODE_H
 
@@ -36,9 +36,9 @@ enum ah_node_kind {
     AH_NODE_FOR,        /* for a in b if c: body, else: other */
     AH_NODE_IF,         /* if a: body, else: other, of which a lone IF is an elif */
     AH_NODE_SET,        /* a = b */
-    AH_NODE_SET_BLOCK,  /* a = what body writes */
+    AH_NODE_SET_BLOCK,  /* a = the output of body */
     AH_NODE_MACRO,      /* text, list of KEYWORD, body */
-    AH_NODE_GENERATION, /* body: what the model writes */
+    AH_NODE_GENERATION, /* body: text that the model writes */
     AH_NODE_BREAK,
     AH_NODE_CONTINUE,
 };
@@ -48,14 +48,14 @@ struct ah_node {
     int line;
     bool flag;
     const char *text;
-    size_t length; /* of text */
+    size_t length; /* bytes of text */
     struct ah_datum value;
     struct ah_node *a, *b, *c, *list, *body, *other;
     struct ah_node *next;
 };
 
-/* A template's body, in the heap, which holds names and texts too. `marked`: it has generation blocks; `tokens`: what
- * it was parsed from. AH_EINPUT: "NAME: line N: found ..., expected ...". */
+/* Parses a template's body into the heap, which also holds names and texts. `marked`: it has generation blocks;
+ * `tokens`: its tokens. AH_EINPUT: "NAME: line N: found ..., expected ...". */
 int ah__jinja_parse(struct ah_node **body, bool *marked, struct ah_tokens *tokens, struct ah_heap *heap,
                     const char *source, size_t length, const char *name);
 

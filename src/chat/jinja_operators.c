@@ -1,4 +1,4 @@
-/* Arithmetic and comparison with Python's meaning; whole numbers have 64 bits, and what does not fit is refused. */
+/* Arithmetic and comparison as in Python. Whole numbers have 64 bits; a larger result is an error. */
 #include <math.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static int ints(struct ah_datum *out, const char *sign, int64_t a, int64_t b)
     return over ? too_large() : AH_OK;
 }
 
-/* Python's: the rest has the divisor's sign. */
+/* Returns Python's remainder, which has the divisor's sign. */
 static double real_rest(double a, double b)
 {
     double rest = fmod(a, b);
@@ -119,7 +119,7 @@ static int numbers(struct ah_datum *out, const char *sign, struct ah_datum a, st
 
 /* ---- texts and lists --------------------------------------------------------------------------------------------- */
 
-/* One that is marked as safe escapes the other. */
+/* Adds two texts. If only one is marked as safe, the other is escaped. */
 static int texts_add(struct ah_datum *out, struct ah_eval *eval, struct ah_datum a, struct ah_datum b)
 {
     char *text;

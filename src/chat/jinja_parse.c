@@ -1,4 +1,4 @@
-/* Statements. */
+/* Parses statements. */
 #include <string.h>
 
 #include "chat/jinja_parser_internal.h"
@@ -17,7 +17,8 @@ static int block_end(struct ah_parser *parser)
 
 /* ---- sequences of statements ------------------------------------------------------------------------------------- */
 
-/* The name behind "{%" is one of the words, which end with a null; null as a whole: nothing ends but the template. */
+/* Returns true if "{%" and one of the words follow. The list of words ends with null; without a list only the
+ * template's end counts. */
 static bool ends_here(const struct ah_parser *parser, const char *const *words)
 {
     struct ah_parser next = *parser;
@@ -46,7 +47,7 @@ static int data(struct ah_node **out, struct ah_parser *parser)
     return AH_OK;
 }
 
-/* Up to "{%" and one of the words, of which "{%" is taken. */
+/* Parses statements up to "{%" and one of the words, and takes the "{%". */
 static int statements(struct ah_node **out, struct ah_parser *parser, const char *const *words)
 {
     *out = NULL;
@@ -69,7 +70,7 @@ static int statements(struct ah_node **out, struct ah_parser *parser, const char
     return AH_OK;
 }
 
-/* A head's "%}", the statements, the word and what ends it. */
+/* Parses the "%}" of a statement's head, the body, and the word that ends it. */
 static int body_to(struct ah_node **out, struct ah_parser *parser, const char *word)
 {
     const char *const words[] = {word, NULL};
@@ -87,7 +88,7 @@ static int body_of(struct ah_node **out, struct ah_parser *parser, const char *w
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
 
-/* Only names can be set, names in a namespace, and tuples of them. */
+/* Returns true if the node can be set: a name, a name in a namespace if `attributes`, or a tuple of these. */
 static bool is_target(const struct ah_node *node, bool attributes)
 {
     if (node->kind == AH_NODE_NAME)
@@ -102,7 +103,7 @@ static bool is_target(const struct ah_node *node, bool attributes)
     return true;
 }
 
-/* A comma-separated target, read by primaries and postfixes so that `in` and `=` end it. */
+/* Parses one of the targets that commas separate. It reads only primaries and suffixes, so that `in` and `=` end it. */
 static int target_one(struct ah_node **out, struct ah_parser *parser, bool attributes)
 {
     struct ah_node *first;
@@ -178,7 +179,7 @@ static int set_parse(struct ah_node *node, struct ah_parser *parser)
     return body_of(&node->body, parser, "endset");
 }
 
-/* Parameters behind "(", each with a default or none. */
+/* Parses parameters after "(", each with a default or without. */
 static int parameters(struct ah_node **list, struct ah_parser *parser)
 {
     for (struct ah_node **to = list; !ah__parser_takes(parser, AH_TOKEN_SIGN, ")"); to = &(*to)->next) {
@@ -192,7 +193,7 @@ static int parameters(struct ah_node **list, struct ah_parser *parser)
     return AH_OK;
 }
 
-/* A body that is a function of its own: no loop is around it. */
+/* Parses the body of a function. Loops around it do not count inside. */
 static int function_body(struct ah_node *node, struct ah_parser *parser, const char *end)
 {
     int loops = parser->loops;
@@ -229,7 +230,7 @@ static int loop_end_parse(struct ah_node *node, struct ah_parser *parser)
 static const struct {
     const char *word;
     enum ah_node_kind kind;
-    int (*parse)(struct ah_node *node, struct ah_parser *parser); /* behind the word */
+    int (*parse)(struct ah_node *node, struct ah_parser *parser); /* called after the word */
 } rows[] = {
     {"for", AH_NODE_FOR, for_parse},
     {"if", AH_NODE_IF, if_parse},
@@ -240,7 +241,7 @@ static const struct {
     {"continue", AH_NODE_CONTINUE, loop_end_parse},
 };
 
-/* Behind "{%". */
+/* Parses a statement after "{%". */
 static int statement(struct ah_node **out, struct ah_parser *parser)
 {
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {

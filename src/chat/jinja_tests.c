@@ -1,4 +1,4 @@
-/* Tests. Each gives a BOOL. */
+/* Tests. Each returns a BOOL. */
 #include "chat/jinja_tests.h"
 
 #include "chat/characters.h"
@@ -32,7 +32,7 @@ TEST(is_true, is_kind(call, AH_DATUM_BOOL) && call->self.truth)
 TEST(is_false, is_kind(call, AH_DATUM_BOOL) && !call->self.truth)
 TEST(is_equal, ah__datum_equal(call->heap, call->self, *call->given[0]))
 TEST(is_unequal, !ah__datum_equal(call->heap, call->self, *call->given[0]))
-/* As Python sees the placeholder: empty, but with a length and items. */
+/* UNDEFINED counts, as in Python: it is empty, but has a length and items. */
 TEST(is_sequence, is_kind(call, AH_DATUM_UNDEFINED) || is_kind(call, AH_DATUM_TEXT) || is_kind(call, AH_DATUM_LIST) ||
                       is_kind(call, AH_DATUM_TUPLE) || is_kind(call, AH_DATUM_DICT))
 TEST(is_iterable, is_kind(call, AH_DATUM_UNDEFINED) || is_kind(call, AH_DATUM_TEXT) || is_kind(call, AH_DATUM_LIST) ||

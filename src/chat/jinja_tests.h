@@ -4,7 +4,7 @@
 
 #include "chat/jinja_call.h"
 
-/* Of the call: heap, self and raw. AH_EINPUT: no test of that name is known here. */
+/* Calls a test. The call has heap, self and raw. AH_EINPUT: this library has no test of that name. */
 int ah__test_call(bool *out, struct ah_call *call, const char *name, size_t length);
 
 #endif

@@ -1,4 +1,4 @@
-/* What strings can do; their methods take the text as the call's self. */
+/* Operations on strings. Their methods take the text as the call's self. */
 #include "chat/jinja_text.h"
 
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include "chat/characters.h"
 #include "chat/datum_print.h"
 
-/* What going through a character, or a part, is worth in bytes that are looked at. */
+/* Costs of a character or a part, in bytes for ah__heap_touch. */
 enum { CHARACTER_COST = 16, CASE_COST = 128 };
 
 /* ---- splitting --------------------------------------------------------------------------------------------------- */
@@ -54,7 +54,7 @@ static int split_mark_right(struct ah_datum *list, struct ah_heap *heap, const c
     return AH_OK;
 }
 
-/* The length of the first run, of white space or of what is none. */
+/* Returns the bytes of the first run: of white space, or of other characters. */
 static size_t run(const char *at, size_t length, bool space)
 {
     size_t done = 0;
@@ -138,7 +138,7 @@ int ah__text_replace(struct ah_datum *out, struct ah_heap *heap, struct ah_datum
         at = (size_t)(found - text.text) + old.length;
         if (old.length)
             continue;
-        if (at == text.length) /* an empty one stands before each character and at the end */
+        if (at == text.length) /* an empty `old` matches before each character and at the end */
             break;
         size_t bytes = ah__utf8_bytes(text.text[at]);
         ah__heap_put(heap, &buf, text.text + at, bytes);
@@ -185,7 +185,7 @@ int ah__text_cased(struct ah_datum *out, struct ah_heap *heap, struct ah_datum t
     if (!ah__heap_touch(heap, CASE_COST * text.length))
         return ah__heap_check(heap);
     ah__text_case(&buf, text.text, text.length, how);
-    heap->used += buf.length; /* until it is taken */
+    heap->used += buf.length; /* until ah__call_take frees it */
     return ah__call_take(out, heap, &buf);
 }
 
@@ -234,7 +234,7 @@ static bool has_end(struct ah_heap *heap, struct ah_datum text, struct ah_datum 
            memcmp(text.text + (start ? 0 : text.length - part.length), part.text, part.length) == 0;
 }
 
-/* One string or a tuple of them. */
+/* Tests for one string, or for each of a tuple. */
 static int ends(struct ah_datum *out, const struct ah_call *call, bool start)
 {
     struct ah_datum part = *call->given[0];

@@ -1,4 +1,4 @@
-/* Where a parser is among a template's tokens: what stands there, what is expected, how deep it is. */
+/* A parser's place among a template's tokens: which token is next, which is expected, how deep the nesting is. */
 #include <string.h>
 
 #include "chat/jinja_parser_internal.h"

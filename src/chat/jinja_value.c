@@ -1,4 +1,4 @@
-/* Expressions. */
+/* Evaluates expressions. */
 #include <string.h>
 
 #include "chat/datum_print.h"
@@ -61,7 +61,7 @@ static int condition(struct ah_datum *out, struct ah_eval *eval, const struct ah
     return AH_OK;
 }
 
-/* The first that decides. */
+/* Evaluates `and` and `or`: the first operand that decides is the result. */
 static int logical(struct ah_datum *out, struct ah_eval *eval, const struct ah_node *node)
 {
     AH_TRY(ah__eval(out, eval, node->a));
@@ -110,7 +110,7 @@ static int signed_number(struct ah_datum *out, struct ah_eval *eval, const struc
     return AH_OK;
 }
 
-/* ---- what stands behind values ----------------------------------------------------------------------------------- */
+/* ---- suffixes of a value ----------------------------------------------------------------------------------------- */
 
 static int attribute(struct ah_datum *out, struct ah_eval *eval, const struct ah_node *node)
 {
@@ -139,7 +139,7 @@ static int item(struct ah_datum *out, struct ah_eval *eval, const struct ah_node
     return ah__slice(out, eval->heap, value, bounds);
 }
 
-/* The value and the arguments of a filter or a test. */
+/* Evaluates the value and the arguments of a filter or a test. */
 static int call_begin(struct ah_call *out, struct ah_arguments *arguments, struct ah_eval *eval,
                       const struct ah_node *node)
 {

@@ -1,4 +1,4 @@
-/* The models that come with AutoHete, for those who ask about all of them. */
+/* Lists the models that come with AutoHete. */
 #include "base/bundled.h"
 
 #include <string.h>

@@ -53,7 +53,7 @@ int ah__config_bool(bool *value, const struct ah_json *json, const char *key)
     return ah__json_has(json, key) ? ah__json_bool(value, json, key) : AH_OK;
 }
 
-/* The first word of each is the one that is written; the others name the same function. */
+/* Words for activation functions. For each function the first one is written; the others are read as synonyms. */
 static const struct {
     const char *word;
     enum ah_activation activation;
@@ -114,7 +114,7 @@ int ah__config_add_no_pad(cJSON *tree)
     return cJSON_AddNullToObject(tree, "pad_token_id") ? AH_OK : no_memory();
 }
 
-/* The text goes with the node: base/json.c writes it. */
+/* Gives a whole number a text with a decimal point, stored in its node: base/json.c writes that text. */
 static int real_text(cJSON *number)
 {
     char *text;

@@ -57,7 +57,7 @@ static struct ah_rope_keys rope_keys_of(const struct ah_decoder *decoder)
                                  .original = decoder->original ? "original_max_position_embeddings" : NULL};
 }
 
-/* Of blocks with a window, where theirs is another. */
+/* Reads the rotation of blocks with a window, if the family has a separate one for them. */
 static int parse_local_rope(struct ah_decoder *decoder, const struct ah_json *json)
 {
     struct ah_rope_keys keys = {.theta = decoder->local_theta_key, .type = "sliding_attention", .local = true};
@@ -90,11 +90,11 @@ static const char *activation_key_of(const struct ah_decoder *decoder)
     return decoder->activation_key ? decoder->activation_key : "hidden_act";
 }
 
-/* Words for the function of the gate, in its place. */
+/* Checks the word for the gate's activation function. */
 static int parse_activation(const struct ah_decoder *decoder, const struct ah_json *json)
 {
     static const char *const silu[] = {"silu", "swish", NULL}, *const gelu[] = {"gelu_pytorch_tanh", "gelu_new", NULL};
-    static const char *const legacy[] = {"gelu_pytorch_tanh", "gelu_new", "gelu", NULL}; /* of hidden_act */
+    static const char *const legacy[] = {"gelu_pytorch_tanh", "gelu_new", "gelu", NULL}; /* for hidden_act */
     const char *word, *key = activation_key_of(decoder);
     return ah__json_has(json, key) ? ah__config_word(&word, json, key,
                                                      !decoder->gelu            ? silu
@@ -112,7 +112,7 @@ static int parse_biases(struct ah_decoder *decoder, const struct ah_json *json)
     return decoder->mlp_bias_key ? ah__config_bool(&decoder->mlp_bias, json, "mlp_bias") : AH_OK;
 }
 
-/* Where a key is missing the family's own number stays, if it is not 0. */
+/* Reads a decoder's keys. A missing key leaves the family's default, if that is not 0. */
 static int parse(struct ah_decoder *decoder, const struct ah_json *json)
 {
     struct ah_config_size sizes[SIZES];

@@ -1,4 +1,4 @@
-/* Which blocks of a decoder are of the other kind. */
+/* Finds which blocks of a decoder are of the second kind. */
 #include <string.h>
 
 #include "model/decoder.h"

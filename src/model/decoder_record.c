@@ -1,4 +1,4 @@
-/* Recording the decoder, with Hugging Face's names and layouts. */
+/* Records the decoder, with Hugging Face's names and layouts. */
 #include <math.h>
 
 #include "graph/graph.h"
@@ -13,7 +13,7 @@ static struct ah_tensor linear(struct ah_graph *graph, const struct ah_decoder *
                            &(struct ah_part_linear){.in = in, .out = out, .std = decoder->std, .bias = bias});
 }
 
-/* Queries or keys as the product gives them: of each head one vector, at the length and angle in which they meet. */
+/* Normalizes and rotates queries or keys, a vector for each head, for their product. */
 static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *decoder,
                               const struct ah_decoder_kind *kind, const char *norm, struct ah_tensor x, int64_t count)
 {
@@ -23,13 +23,13 @@ static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *d
     return ah__rope_record(graph, x, count, kind->still ? -1 : decoder->rotary_dims, &kind->rope, false);
 }
 
-/* The next rows of a weight that several products share. */
+/* Multiplies x by the next rows of a weight that several products share. */
 static struct ah_tensor product_with(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, int64_t rows)
 {
     return ah_graph_linear(graph, x, ah_graph_param_rows(graph, weight, rows), (struct ah_tensor){-1}, true);
 }
 
-/* Queries, keys and values of x. */
+/* Records queries, keys and values of x. */
 static void qkv(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x, struct ah_tensor out[3])
 {
     static const char *const names[] = {"q_proj", "k_proj", "v_proj"};
@@ -85,14 +85,15 @@ static struct ah_tensor scaled(struct ah_graph *graph, struct ah_tensor x, doubl
     return factor > 1 || factor < 1 ? ah_graph_scale(graph, x, (float)factor) : x;
 }
 
-/* Without a name there is no norm. */
+/* Records a norm; without a name returns x. */
 static struct ah_tensor norm(struct ah_graph *graph, const struct ah_decoder *decoder, const char *name,
                              struct ah_tensor x)
 {
     return name ? ah__part_rmsnorm(graph, name, x, decoder->hidden_size, decoder->eps, decoder->norm_offset) : x;
 }
 
-/* The residual stream is added onto what is added to it, so that the block's input stays whole for backward. */
+/* Adds the residual stream x onto y, a result, and not the other way round, so that the block's input stays whole for
+ * backward. */
 static struct ah_tensor joined(struct ah_graph *graph, const struct ah_decoder *decoder, const char *after,
                                struct ah_tensor y, struct ah_tensor x)
 {
@@ -118,7 +119,7 @@ static struct ah_tensor block(struct ah_graph *graph, const struct ah_decoder *d
     return joined(graph, decoder, names[decoder->norms].after_feed_forward, y, x);
 }
 
-/* The root is a number of the compute dtype, as transformers has it. */
+/* Returns the factor of embeddings. The root is rounded to the compute dtype, as in transformers. */
 static double embedding_scale(const struct ah_graph *graph, const struct ah_decoder *decoder)
 {
     float root = sqrtf((float)decoder->hidden_size);

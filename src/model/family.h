@@ -1,4 +1,4 @@
-/* The families of models that are read from Hugging Face's config.json, one row each in family.c, found by model_type.
+/* The families of models that are read from Hugging Face's config.json: one row each in family.c, found by model_type.
  * A family is one file: it reads its config keys, writes them canonically and records itself. It must not know memory,
  * partitions or devices; model.c must not know a family. */
 #ifndef AH_MODEL_FAMILY_H
@@ -8,12 +8,12 @@
 
 struct ah_decoder;
 
-/* Every member but the last two is required. A configuration is one block of memory, which the model that was made from
- * it frees with ah__free. */
+/* Every member but the last two is required. A configuration is one block of memory; the model that was made from it
+ * frees it with ah__free. */
 struct ah_family {
     const char *model_type;   /* as in config.json */
-    const char *architecture; /* the class of transformers that reads what write() writes */
-    const char *const *keys;  /* keys of config.json that parse() reads, null-terminated; model/keys.h judges others */
+    const char *architecture; /* the class of transformers that reads the keys of write() */
+    const char *const *keys;  /* null-terminated keys that parse() reads; model/keys.h judges other keys */
     /* Makes a new configuration from config keys. AH_EINPUT names file, key, found and expected. AH_ENOMEM. */
     int (*parse)(void **config, const struct ah_family *family, const struct ah_json *json);
     /* Sets vocab_size, max_seq, layers and the rate of dropout. */
@@ -22,9 +22,9 @@ struct ah_family {
     int (*write)(cJSON *tree, const void *config);
     /* ah_model_def.record; the context is the configuration. */
     int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *config);
-    /* Of families with decoder blocks (AH_DECODER_FAMILY): their differences and defaults. Null in others. */
+    /* Differences and defaults of a family with decoder blocks (AH_DECODER_FAMILY). Null in other families. */
     const struct ah_decoder *decoder;
-    /* Returns the family that the other keys really describe. Null: always this one. */
+    /* Returns the family that keys other than model_type describe. Null: always this one. */
     const struct ah_family *(*refine)(const struct ah_json *json);
 };
 
@@ -33,7 +33,7 @@ extern const struct ah_family ah__family_gemma, ah__family_gemma2, ah__family_ge
     ah__family_olmo2, ah__family_olmo3, ah__family_opt, ah__family_phi3, ah__family_qwen2, ah__family_qwen3,
     ah__family_smollm3;
 
-/* The family that the key model_type names. AH_EINPUT lists those that exist. */
+/* Finds the family that the key model_type names. AH_EINPUT lists the known ones. */
 int ah__family_find(const struct ah_family **out, const struct ah_json *json);
 
 #endif

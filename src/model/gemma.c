@@ -1,7 +1,7 @@
-/* Gemma: the decoder with norms of weights around zero, a gelu gate and embeddings times the root of their width. */
+/* Gemma: the decoder with weights of norms around zero, a gelu gate and embeddings times the root of their width. */
 #include "model/gemma.h"
 
-/* hidden_activation is hidden_act's other name in old files. */
+/* Old files have hidden_activation beside hidden_act. */
 static const char *const keys[] = {AH_DECODER_KEYS, "attention_bias", "hidden_activation", NULL};
 
 static int read(struct ah_decoder *decoder, const struct ah_json *json)
@@ -24,7 +24,7 @@ const struct ah_family ah__family_gemma = AH_DECODER_FAMILY("gemma", "GemmaForCa
                                                              .tied = true,
                                                              .read = read});
 
-/* ---- what Gemma 2 and 3 share ------------------------------------------------------------------------------------ */
+/* ---- Gemma 2 and 3 ----------------------------------------------------------------------------------------------- */
 
 int ah__gemma_read(struct ah_decoder *decoder, const struct ah_json *json)
 {

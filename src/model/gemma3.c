@@ -14,7 +14,7 @@ static const char *const keys[] = {AH_DECODER_KEYS,
                                    "rope_local_base_freq",
                                    NULL};
 
-/* Without layer_types every sixth block, or as the pattern says, sees all. */
+/* Without layer_types every sixth block, or every n-th by sliding_window_pattern, has full attention. */
 static int read(struct ah_decoder *decoder, const struct ah_json *json)
 {
     int64_t pattern = 6;

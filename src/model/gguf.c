@@ -10,7 +10,7 @@
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-/* Keys behind "ARCH." that are read below, or say nothing that is computed. */
+/* Keys behind "ARCH." that are read below or do not affect the computation. */
 static const char *const known[] = {
     "block_count",
     "context_length",
@@ -36,7 +36,7 @@ static const char *const known[] = {
     AH_GGUF_LLAMA3_HIGH,
 };
 
-/* Keys that change the arithmetic of other models. */
+/* Keys that change the arithmetic of other models, with the value that changes nothing. */
 static const struct {
     const char *key;
     double neutral;
@@ -122,7 +122,7 @@ static int add_double(const struct ah_gguf_config *config, const char *key, cons
     return ah__json_add_double(config->tree, as, ah__gguf_shortest(value));
 }
 
-/* Rows of the embedding: what the file says of its vocabulary may be less. */
+/* Sets vocab_size to the rows of the embedding: the file's own number of tokens may be less. */
 static int add_vocab(const struct ah_gguf_config *config)
 {
     const struct ah_gguf_tensor *table = ah__gguf_find(config->file, "token_embd.weight");
@@ -208,7 +208,7 @@ static int add_llama3(const struct ah_gguf_config *config, const struct ah_gguf_
     return ah__json_add_int(rope, "original_max_position_embeddings", (int64_t)found->original);
 }
 
-/* What the file says of how the factors were made; false: not from how many positions on. */
+/* Reads the file's keys about Llama 3's factors; *said is false if the original context length is missing. */
 static int llama3_said(struct ah_gguf_llama3 *rope, bool *said, const struct ah_gguf_config *config)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -221,8 +221,9 @@ static int llama3_said(struct ah_gguf_llama3 *rope, bool *said, const struct ah_
     return ah__gguf_double(&rope->original, file, room, 1, 1 << 24);
 }
 
-/* Files of llama.cpp's converter do not say what the factors were made from: that the longest is the factor, and that
- * they rise between 1 and 4 of the lengths of 8192 positions is Llama 3's; other models have another power of two. */
+/* Recovers the parameters from the factors, which is all that llama.cpp's converter writes. The last, longest factor is
+ * `factor`. Llama 3's rise for wavelengths between 1/4 and all of 8192 positions; other models have another power of
+ * two. */
 static int factors_find(struct ah_gguf_llama3 *rope, bool *found, const struct ah_gguf_config *config,
                         const float *factors, int64_t pairs)
 {
@@ -256,7 +257,7 @@ static int add_factors(const struct ah_gguf_config *config, const struct ah_gguf
                             ah__gguf_path(config->file), AH_GGUF_FACTORS);
 }
 
-/* By how much positions shrink: the key, or, of old files, the one before it; 0 says nothing, either. */
+/* Reads the factor by which positions are divided: its key, or the key of old files; 0 means no scaling, too. */
 static int rope_factor(double *factor, const struct ah_gguf_config *config)
 {
     static const char *const keys[] = {"rope.scaling.factor", "rope.scale_linear"};
@@ -284,8 +285,9 @@ double ah__gguf_yarn_growth(double factor)
     return factor > 1 ? 0.1 * log(factor) + 1 : 1;
 }
 
-/* Multiplies what follows from the factor, or, of files of OLMo 3 by some converters, is what follows: then, as where
- * it is 1, the model's own attention_factor is meant, which transformers makes of the factor. */
+/* Adds attention_factor. The key multiplies the factor that transformers computes from `factor`; some converters write
+ * that factor itself for OLMo 3. In this case, and if the key is 1, the model has the computed one and nothing is
+ * added. */
 static int add_yarn_attention(const struct ah_gguf_config *config, cJSON *rope, double factor)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -316,7 +318,8 @@ static int add_yarn(const struct ah_gguf_config *config, double factor)
     return ah__json_add_int(rope, "original_max_position_embeddings", original);
 }
 
-/* A file that does not say which scaling it is has a linear one, as llama.cpp takes it; by 1 it is none. */
+/* Adds rope_theta and rope_scaling. A file without a type of scaling has a linear one, as in llama.cpp; a factor of 1
+ * means no scaling. */
 int ah__gguf_add_rope(const struct ah_gguf_config *config, int64_t size)
 {
     const struct ah_gguf_tensor *factors = ah__gguf_find(config->file, AH_GGUF_FACTORS);
@@ -388,7 +391,7 @@ static int add_others(const struct ah_gguf_config *config)
     for (size_t i = 0; i < AH_LENGTH(neutrals); i++)
         AH_TRY(neutral_check(config, i));
     AH_TRY(ah__gguf_bool(&turns, config->file, ah__gguf_key_of(room, config->arch, "rope.scaling.finetuned")));
-    if (granite && !turns) /* there it says whether positions rotate at all */
+    if (granite && !turns) /* for Granite it says whether positions rotate at all */
         return ah__fail(AH_EINPUT, "%s: key '%s': found false, expected true", ah__gguf_path(config->file), room);
     AH_TRY(ah__gguf_bool(&causal, config->file, ah__gguf_key_of(room, config->arch, "attention.causal")));
     if (!causal)
@@ -421,7 +424,7 @@ static int64_t head_size(const struct ah_gguf_config *config)
     return (int64_t)cJSON_GetNumberValue(size);
 }
 
-/* What most families' config.json has. */
+/* Adds the keys of config.json that most families have. */
 static int decoder_fill(const struct ah_gguf_config *config)
 {
     AH_TRY(add_int(config, "embedding_length", "hidden_size"));
@@ -453,7 +456,7 @@ static int config_fill(const struct ah_gguf_config *config)
     return add_others(config);
 }
 
-/* A whole model, not a part of one. */
+/* Checks that the file is a whole model. */
 static int kind_check(const struct ah_gguf *file)
 {
     const char *kind = "model";

@@ -7,7 +7,7 @@
 #include "model/gguf.h"
 #include "model/gguf_internal.h"
 
-/* ---- llama, and mistral, which is one with a window -------------------------------------------------------------- */
+/* ---- llama, and mistral, a llama with a window ------------------------------------------------------------------- */
 
 static const char *const window_keys[] = {"attention.sliding_window", "attention.sliding_window_pattern", NULL};
 
@@ -45,7 +45,8 @@ static const char *const gemma_keys[] = {"attention.sliding_window", "attention.
                                          "attn_logit_softcapping",   "final_logit_softcapping",
                                          "rope.freq_base_swa",       NULL};
 
-/* llama.cpp has it from the number of blocks: the largest model of the two families has another. */
+/* Returns query_pre_attn_scalar, which llama.cpp derives from the number of blocks: only the largest model of each
+ * family has another than a head's channels. */
 static int64_t gemma_scalar(const struct ah_gguf_arch *arch, int64_t layers, int64_t hidden, int64_t heads,
                             int64_t size)
 {
@@ -66,7 +67,7 @@ static int64_t scalar_of(const struct ah_gguf_arch *arch, const cJSON *tree)
                         heads > 0 ? heads : 1, number_of(tree, "head_dim"));
 }
 
-/* Blocks with a window rotate as the others do; false: by a base of their own. */
+/* Returns true if blocks with a window rotate by the same base as the others. */
 static bool bases_agree(const struct ah_gguf_config *config)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -78,7 +79,8 @@ static bool bases_agree(const struct ah_gguf_config *config)
            !(others > 0 && (others < theta || others > theta));
 }
 
-/* Without a window llama.cpp has none in gemma3, and 4096 in gemma2, as the family has it. */
+/* Adds Gemma's keys. Without a window key, llama.cpp has no window in gemma3 and one of 4096 in gemma2, which is the
+ * family's default. */
 static int gemma_read(const struct ah_gguf_config *config)
 {
     bool third = strcmp(config->arch->name, "gemma3") == 0;
@@ -162,7 +164,7 @@ static int add_factors(const struct ah_gguf_config *config, cJSON *rope, const c
     return added ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
 }
 
-/* attention_factor only where it is another than what the lengths make it. */
+/* Adds LongRoPE's factors, and attention_factor only if it differs from the one that follows from the lengths. */
 static int phi_rope(const struct ah_gguf_config *config, int64_t original)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -193,7 +195,7 @@ static int phi_write(const struct ah_gguf_written *to)
 {
     char room[AH_GGUF_KEY_SIZE];
     int64_t original, positions = number_of(to->json.node, "max_position_embeddings");
-    if (!ah__json_has(&to->json, "sliding_window")) /* by which llama.cpp tells Phi-4 */
+    if (!ah__json_has(&to->json, "sliding_window")) /* llama.cpp recognizes Phi-4 by it */
         ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, "attention.sliding_window"), 0);
     AH_TRY(ah__gguf_put_window(to));
     original = positions;
@@ -246,12 +248,12 @@ static const struct ah_gguf_rename olmo_names[] = {
 static const char *const olmo_keys[] = {"attention.sliding_window", "attention.sliding_window_pattern",
                                         "rope.freq_base_swa", NULL};
 
-/* OLMo 3 is the architecture with a window; both kinds of blocks rotate by one base. */
+/* Adds OLMo's keys. With a window the model is an OLMo 3; its two kinds of blocks must have one base of rotation. */
 static int olmo_read(const struct ah_gguf_config *config)
 {
     char room[AH_GGUF_KEY_SIZE];
     int64_t window;
-    double theta = 10000; /* as llama.cpp takes both where neither is said */
+    double theta = 10000; /* llama.cpp's default for both keys */
     AH_TRY(ah__gguf_read_int(&window, config, "attention.sliding_window"));
     if (window <= 0)
         return AH_OK;
@@ -266,7 +268,7 @@ static int olmo_read(const struct ah_gguf_config *config)
     return ah__gguf_add_types(config, 4);
 }
 
-/* There a window is what makes an OLMo 2 one, and its blocks rotate by the base of the others. */
+/* Checks an OLMo for llama.cpp, where a window makes an OLMo 2 an OLMo 3 and all blocks rotate by one base. */
 static int olmo_check(const struct ah_gguf_written *to)
 {
     double theta;

@@ -8,7 +8,8 @@
 #include "model/gguf_internal.h"
 
 #define EPSILON "attention.layer_norm_epsilon"
-/* One of llama.cpp's keys, which it does not read here: it is written where a model has another than the usual. */
+/* A key of llama.cpp that it does not read for these architectures: written if a model's activation is not the usual
+ * one. */
 #define ACTIVATION "hidden_activation"
 
 static const struct ah_gguf_rename gpt2_blocks[] = {
@@ -58,7 +59,8 @@ static int read_activation(const struct ah_gguf_config *config, const char *as)
     return word ? ah__json_add_string(config->tree, as, word) : AH_OK;
 }
 
-/* llama.cpp computes GELU by a tanh and a table in F16, which is off by more than the exact one is from it. */
+/* Writes the activation. llama.cpp computes GELU by a tanh and a table in F16, whose error exceeds the difference
+ * between the tanh form and the exact form, so both are accepted. */
 static int put_activation(const struct ah_gguf_written *to, const char *as, const char *usual)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -122,7 +124,7 @@ static int neox_read(const struct ah_gguf_config *config)
     return read_activation(config, "hidden_act");
 }
 
-/* Where llama.cpp's tensors or rotation would be others. */
+/* Refuses models for which llama.cpp expects other tensors or another rotation. */
 static int neox_check(const struct ah_gguf_written *to)
 {
     const cJSON *rope = cJSON_GetObjectItemCaseSensitive(to->json.node, "rope_scaling");

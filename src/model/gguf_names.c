@@ -1,4 +1,4 @@
-/* What GGUF files call parameters, and how they keep them. */
+/* Names and layouts of parameters in GGUF files. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static const struct ah_gguf_ordered pairs[] = {
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* The row whose name in files, or here, is one of `length` bytes, null: none. */
+/* Returns the row whose name in files (`theirs`) or here is this one of `length` bytes, or null. */
 static const struct ah_gguf_rename *row_of(const struct ah_gguf_rename *names, bool theirs, const char *name,
                                            size_t length)
 {
@@ -43,7 +43,7 @@ static const struct ah_gguf_rename *find(const struct ah_gguf_arch *arch, bool t
     return own ? own : row_of(block_names, theirs, name, length);
 }
 
-/* "blk.12.attn_q.weight", with "blk." before the number -> 12 and what stands behind it; false: another name. */
+/* Splits "blk.12.attn_q.weight", with "blk." for `before`, into the number 12 and the rest; false for another name. */
 static bool block_of(long *block, const char **rest, const char *name, const char *before)
 {
     char *end;
@@ -60,7 +60,7 @@ static const char *blocks_of(const struct ah_gguf_arch *arch)
     return arch && arch->blocks ? arch->blocks : "model.layers.";
 }
 
-/* The row of a parameter of ours, with what its name ends with, and its block, -1: outside of them. */
+/* Finds the row of one of our parameters, the end of its name, and its block, -1 outside of blocks. */
 static const struct ah_gguf_rename *ours_find(long *block, const char **end, const struct ah_gguf_arch *arch,
                                               const char *param)
 {
@@ -89,7 +89,7 @@ bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model *model, c
     return true;
 }
 
-/* The row of a file's tensor, with what its name ends with, and its block, -1: outside of them. */
+/* Finds the row of a file's tensor, the end of its name, and its block, -1 outside of blocks. */
 static const struct ah_gguf_rename *theirs_find(long *block, const char **end, const struct ah_gguf_arch *arch,
                                                 const char *tensor)
 {
@@ -153,7 +153,7 @@ float ah__gguf_adds(const struct ah_model *model, const char *param)
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
-/* The order of a row's tensor, where the architecture has one for it. */
+/* Returns the order of a row's tensor, if the architecture has another one for it. */
 static enum ah_gguf_order order_of(const struct ah_gguf_arch *arch, const struct ah_gguf_rename *row)
 {
     const struct ah_gguf_ordered *at = arch->permuted ? pairs : arch->ordered;
@@ -163,7 +163,8 @@ static enum ah_gguf_order order_of(const struct ah_gguf_arch *arch, const struct
     return AH_GGUF_AS_OURS;
 }
 
-/* Of a matrix of ours [rows, width], or a vector of width 1. False: the rows are not those of so many heads. */
+/* Fills the exchange for a matrix here [rows, width], or a vector (width 1). False if the rows do not divide into so
+ * many heads. */
 static bool swap_make(struct ah_gguf_swap *swap, enum ah_gguf_order order, int64_t heads, int64_t rows, int64_t width)
 {
     int64_t parts = order == AH_GGUF_BY_PART ? 3 : 2;
@@ -203,7 +204,7 @@ int ah__gguf_swapped(struct ah_gguf_swap *swap, const struct ah_gguf *file, cons
                           order == AH_GGUF_BY_PART ? "three parts" : "pairs", (long long)heads);
 }
 
-/* The heads that a model's configuration has; `fewer`: of keys. */
+/* Reads the number of heads of a model's configuration; `fewer`: of keys, which may be fewer. */
 static int heads_of(int64_t *heads, const struct ah_model *model, bool fewer)
 {
     static const char *const keys[] = {"num_key_value_heads", "num_attention_heads", "n_head"};

@@ -1,5 +1,6 @@
-/* Windows of attention in GGUF files. llama.cpp has them in some architectures, where it knows which blocks see all;
- * in the others the keys are kept for those who read the file here, and llama.cpp computes as if there were none. */
+/* Windows of attention in GGUF files. llama.cpp applies them in some architectures, where it knows which blocks have
+ * full attention; in the others the keys are written for readers of this library, and llama.cpp computes without a
+ * window. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -23,7 +24,8 @@ static int layers_check(const struct ah_gguf_config *config, int64_t layers)
                           (int)AH_DECODER_MOST_LAYERS);
 }
 
-/* A bool for each block, or every how many blocks one sees all (0: none does): `period` where nothing says it. */
+/* Adds layer_types. The key holds a bool for each block, or the number of blocks of which one has full attention (0:
+ * none has it), by default `period`. */
 int ah__gguf_add_types(const struct ah_gguf_config *config, int64_t period)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -58,7 +60,7 @@ int ah__gguf_add_window(int64_t *window, const struct ah_gguf_config *config)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Of a canonical configuration; 0: no block has one. */
+/* Reads the window of a canonical configuration; 0 if no block has one. */
 static int window_of(int64_t *window, const struct ah_json *json)
 {
     *window = 0;
@@ -111,7 +113,7 @@ int ah__gguf_put_window(const struct ah_gguf_written *to)
     return AH_OK;
 }
 
-/* Texts within the window are the same with and without it. */
+/* Texts that fit the window are computed alike with and without it. */
 int ah__gguf_note_window(struct ah_buf *notes, const struct ah_json *json, const struct ah_gguf_arch *arch)
 {
     int64_t window, positions;

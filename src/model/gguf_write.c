@@ -1,4 +1,4 @@
-/* The keys of a model for GGUF files. */
+/* Writes the keys of a model to GGUF files. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "model/gguf_internal.h"
 #include "source/gguf_by_name.h"
 
-/* What becomes a key as it is. */
+/* Integers that are copied. */
 static const struct ah_gguf_size copied[] = {
     {"context_length", "max_position_embeddings"},
     {"embedding_length", "hidden_size"},
@@ -20,7 +20,7 @@ static const struct ah_gguf_size copied[] = {
     {NULL, NULL},
 };
 
-/* The model's canonical configuration, to be freed. */
+/* Parses the model's canonical configuration; freed with ah__json_free. */
 static int config_open(struct ah_json *json, const struct ah_model *model)
 {
     const struct ah_model_def *def = ah_model_get(model);
@@ -34,7 +34,7 @@ static void put_unusual(const struct ah_gguf_written *to, const char *key, doubl
         ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, key), (float)value);
 }
 
-/* Where the ramp ends: llama.cpp has keys for it, and reads them of other architectures alone. */
+/* Checks the ends of YaRN's ramp: llama.cpp has keys for them, but reads them only for other architectures. */
 static int betas_check(const struct ah_gguf_written *to, const struct ah_json *rope)
 {
     static const struct {
@@ -51,7 +51,8 @@ static int betas_check(const struct ah_gguf_written *to, const struct ah_json *r
     return AH_OK;
 }
 
-/* llama.cpp makes an attention's factor of the other one, which a key multiplies, and rounds the ends of the ramp. */
+/* Writes YaRN's keys. llama.cpp computes the attention factor from the scaling factor, multiplied by a key, and rounds
+ * the ends of the ramp. */
 static int put_yarn(const struct ah_gguf_written *to, const struct ah_json *rope)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -89,7 +90,7 @@ static int llama3_read(struct ah_gguf_llama3 *out, int64_t *pairs, const struct 
     return AH_OK;
 }
 
-/* A tensor has what llama.cpp computes with; these are for who reads what it was made of. */
+/* Writes the parameters of Llama 3's factors for other readers; llama.cpp computes with a tensor of the factors. */
 static int put_llama3(const struct ah_gguf_written *to, const struct ah_json *rope)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -117,7 +118,7 @@ int ah__gguf_put_rope(const struct ah_gguf_written *to)
     if (strcmp(type, "llama3") == 0)
         return put_llama3(to, &rope);
     bool longrope = strcmp(type, "longrope") == 0 && to->arch->partial;
-    if (longrope) /* tensors have the factors */
+    if (longrope) /* the factors are tensors */
         ah__gguf_put_text(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.type"), type);
     if (longrope)
         return AH_OK;
@@ -132,7 +133,7 @@ int ah__gguf_put_rope(const struct ah_gguf_written *to)
     return AH_OK;
 }
 
-/* How many channels of a head rotate. */
+/* Writes the number of a head's channels that rotate. */
 static int put_turning(const struct ah_gguf_written *to)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -155,7 +156,7 @@ static int put_size(const struct ah_gguf_written *to, const char *ours, const ch
     return AH_OK;
 }
 
-/* What most families' config.json has. */
+/* Writes the keys that most families' config.json has. */
 static int put_decoder(const struct ah_gguf_written *to)
 {
     char room[AH_GGUF_KEY_SIZE];
@@ -206,7 +207,7 @@ int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *mo
     return status;
 }
 
-/* llama.cpp chooses between LongRoPE's factors by the length that it has room for, and not by the text's. */
+/* Notes that llama.cpp chooses between LongRoPE's factors by the size of its context, not by the text's length. */
 static int note_longrope(struct ah_buf *notes, const struct ah_json *json)
 {
     int64_t original, positions;

@@ -1,5 +1,5 @@
-/* GPT-2: Hugging Face's config keys, read strictly and written canonically, and the model as recording calls, with the
- * names and layouts of GPT2LMHeadModel checkpoints (linear weights [in, out]). */
+/* GPT-2: reads Hugging Face's config keys strictly, writes them canonically and records the model, with the names and
+ * layouts of GPT2LMHeadModel checkpoints (linear weights [in, out]). */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct gpt2 {
     int64_t vocab_size, n_positions, n_embd, n_layer, n_head, n_inner;
     double layer_norm_epsilon, initializer_range;
     enum ah_activation activation;
-    bool tied; /* tie_word_embeddings: the head reads wte */
+    bool tied; /* tie_word_embeddings: the head uses wte */
     struct ah_config_dropout dropout;
 };
 

@@ -1,5 +1,5 @@
-/* GPT-NeoX, and Pythia, which says it is it: attention and feed-forward network side by side or one after the other,
- * rotation of a part of each head, queries, keys and values of a head beside each other in one product. */
+/* GPT-NeoX, and Pythia, which has its model_type: attention and feed-forward network in parallel or one after the
+ * other, rotation of a part of each head, and one product with queries, keys and values of each head together. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ struct gpt_neox {
     double eps, std;
     struct ah_rope rope;
     enum ah_activation activation;
-    bool parallel, bias, tied; /* bias: of attention's products; others have one always */
+    bool parallel, bias, tied; /* bias: of attention's products; the others always have one */
     struct ah_config_dropout dropout;
 };
 
@@ -155,7 +155,7 @@ static struct ah_tensor feed_forward(struct ah_graph *graph, const struct gpt_ne
     return x;
 }
 
-/* The residual stream is added onto results, so that the block's input stays whole for backward. */
+/* Adds the residual stream onto results, so that the block's input stays whole for backward. */
 static struct ah_tensor block(struct ah_graph *graph, const struct gpt_neox *neox, struct ah_tensor x)
 {
     struct ah_tensor y = attention(graph, neox, norm(graph, neox, "input_layernorm", x)), stream = x;

@@ -1,4 +1,5 @@
-/* Granite: Llama with four factors. Logits are divided by theirs: here what the head reads is. */
+/* Granite: Llama with four factors. Its configuration divides logits by their factor; here the head's input is
+ * divided. */
 #include "model/decoder.h"
 
 static const char *const keys[] = {

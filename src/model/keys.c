@@ -7,8 +7,8 @@
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-/* Keys without arithmetic: what PretrainedConfig of transformers has for every model, what tools write into saved
- * folders, and what only heads beside the language model's, generation or training with dropout read. */
+/* Keys that do not affect the computation: keys of transformers' PretrainedConfig for every model, keys that tools
+ * write into saved folders, and keys that only other heads, generation or training with dropout read. */
 /* clang-format off */
 static const char *const harmless[] = {
     "_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_flash_attn_2_enabled", "_name_or_path",
@@ -30,7 +30,7 @@ static const char *const harmless[] = {
     "unsloth_version", "use_bfloat16", "use_cache", "use_return_dict"};
 /* clang-format on */
 
-/* What a key may hold, beside null. */
+/* Values that a key may hold, beside null. */
 enum neutral { ONLY_NULL, ONLY_FALSE, ONLY_TRUE, ONLY_ONE, ONLY_EMPTY, AT_MOST_ONE, ALL_FULL, ROPE_DEFAULT };
 static const char *const expected[] = {
     [ONLY_NULL] = "null",
@@ -43,7 +43,7 @@ static const char *const expected[] = {
     [ROPE_DEFAULT] = "null or rope_type \"default\"",
 };
 
-/* Keys that change the arithmetic of some model, where the family at hand does not read them. */
+/* Keys that change the computation of some model, for families that do not read them. */
 static const struct rule {
     const char *key;
     enum neutral neutral;
@@ -156,7 +156,7 @@ static bool is_neutral(const cJSON *value, enum neutral neutral)
     return false;
 }
 
-/* A value as far as a line has room for it. */
+/* Prints a value as text, cut to fit a message. */
 static int found_print(char *text, size_t size, const cJSON *value)
 {
     char *whole = cJSON_PrintUnformatted(value);
@@ -198,7 +198,7 @@ static const char unquantized[] =
     ": the model as it was before it was quantized; --frozen nf4 keeps what adapters leave "
     "frozen in 4 bits";
 
-/* Adds a key to the faults or to the unknown ones, if it belongs there. */
+/* Adds a key to the faults or to the unknown keys, if it belongs to them. */
 static int key_check(struct ah_buf *faults, struct ah_buf *unknown, const cJSON *member)
 {
     char found[64];

@@ -1,4 +1,4 @@
-/* Llama, and TinyLlama, SmolLM and others that say they are it: the decoder with optional biases. pretraining_tp cuts
+/* Llama, and TinyLlama, SmolLM and others with its model_type: the decoder with optional biases. pretraining_tp splits
  * products into parts of the same sum. */
 #include "model/decoder.h"
 

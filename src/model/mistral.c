@@ -1,4 +1,4 @@
-/* Mistral and Ministral: the decoder with a sliding window, of all blocks or of some. */
+/* Mistral and Ministral: the decoder with a sliding window, in all blocks or in some. */
 #include <string.h>
 
 #include "model/decoder.h"
@@ -7,7 +7,7 @@ static const char *const keys[] = {AH_DECODER_KEYS, "sliding_window", "layer_typ
 
 /* ---- blocks that differ ------------------------------------------------------------------------------------------ */
 
-/* Those of layer_types "sliding_attention" have the window; without the key all have. */
+/* Gives the window to the blocks that layer_types calls "sliding_attention", or to all without the key. */
 static int parse_kinds(struct ah_decoder *decoder, const struct ah_json *json)
 {
     int64_t window = decoder->kind[0].window;
@@ -33,7 +33,7 @@ static int read_ministral(struct ah_decoder *decoder, const struct ah_json *json
 
 /* ---- mistral ----------------------------------------------------------------------------------------------------- */
 
-/* Whether the words of layer_types are not all the same. */
+/* Returns true if the words of layer_types are not all the same. */
 static bool types_mix(const struct ah_json *json)
 {
     const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->node, "layer_types"), *type;
@@ -47,7 +47,7 @@ static bool types_mix(const struct ah_json *json)
     return false;
 }
 
-/* Words that are all the same: transformers gives the window to all blocks then, whatever they are. */
+/* Checks words that are all the same: transformers then gives the window to all blocks, whatever the words are. */
 static int types_check(const struct ah_decoder *decoder, const struct ah_json *json)
 {
     const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->node, "layer_types"), *type;
@@ -72,7 +72,7 @@ static int read_mistral(struct ah_decoder *decoder, const struct ah_json *json)
     return types_check(decoder, json);
 }
 
-/* Types that mix make it Ministral, which transformers says, too, and computes by that name alone. */
+/* Returns Ministral for mixed layer_types, as transformers does, which computes them under that name alone. */
 static const struct ah_family *refine(const struct ah_json *json)
 {
     return types_mix(json) ? &ah__family_ministral : &ah__family_mistral;
@@ -86,7 +86,7 @@ static int write(cJSON *tree, const struct ah_decoder *decoder)
     int64_t window = decoder->kind[mixed].window;
     if (mixed)
         AH_TRY(ah__decoder_add_types(tree, decoder));
-    if (window == 0) /* missing would be 4096 */
+    if (window == 0) /* a missing key would mean 4096 */
         return cJSON_AddNullToObject(tree, "sliding_window") ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory");
     return ah__json_add_int(tree, "sliding_window", window);
 }

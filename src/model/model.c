@@ -21,9 +21,9 @@ enum { CONFIG_BYTES = 1 << 20 };
 struct ah_model {
     struct ah_model_def def;
     char *name, *config;
-    char *note;                     /* keys of config.json that are not known; null: none */
-    const struct ah_family *family; /* of a loaded model; null: the definition is the caller's */
-    void *family_config;            /* the context of a loaded model, its own */
+    char *note;                     /* names the unknown keys of config.json; null: all are known */
+    const struct ah_family *family; /* of a loaded model; null: the caller made the definition */
+    void *family_config;            /* the context of a loaded model, which owns it */
 };
 
 static int check_def(const struct ah_model_def *def)
@@ -89,7 +89,7 @@ const char *ah_model_note(const struct ah_model *model)
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* Takes config, which is the model's from then on; not when it fails. */
+/* Makes a model, which then owns config; after a failure the caller still does. */
 static int model_take_config(struct ah_model **out, const struct ah_family *family, void *config)
 {
     struct ah_model_def def = {.name = family->model_type, .record = family->record, .context = config};
@@ -105,7 +105,7 @@ static int model_take_config(struct ah_model **out, const struct ah_family *fami
     return AH_OK;
 }
 
-/* Adds what is wrong with the keys that the family reads to the message about those that it does not. */
+/* Adds the faults of the keys that the family reads to the message about the keys that it does not read. */
 static int faults_join(const struct ah_family *family, const struct ah_json *json)
 {
     char *first;
@@ -154,7 +154,8 @@ int ah__model_parse(struct ah_model **out, const char *text, size_t length, cons
     return status;
 }
 
-/* Of what is not there or may not be seen, reading it tells. */
+/* Sets *out if the path is a folder. A missing or unreadable path is no failure here: reading it fails with a
+ * message. */
 static int is_folder(bool *out, const char *path)
 {
     struct stat info;
@@ -164,7 +165,7 @@ static int is_folder(bool *out, const char *path)
     return seen || argument ? AH_OK : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
 }
 
-/* Behind what is noted already. */
+/* Appends a note about a split file to the model's notes. */
 static int note_split(struct ah_model *model, const char *path)
 {
     char *note;
@@ -225,7 +226,7 @@ int ah_model_load(struct ah_model **out, const char *path)
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */
 
-/* Ids below vocab_size must fit the embedding table and the logits. */
+/* Checks that all ids below vocab_size fit the embedding table and the logits. */
 static int check_vocab(const struct ah_graph *graph, const struct ah_model_def *def)
 {
     for (size_t i = 0; i < graph->node_count; i++) {

@@ -1,11 +1,11 @@
-/* OLMo 3: OLMo 2 with windows in most blocks, which no scaling of positions reaches. */
+/* OLMo 3: OLMo 2 with windows in most blocks; scaling of positions does not apply to these blocks. */
 #include "model/decoder.h"
 
 static const char *const keys[] = {AH_DECODER_KEYS, "attention_bias", "sliding_window", "layer_types", NULL};
 
 #define LOCAL_THETA 500000.0 /* what transformers takes where a flat rope_theta is read */
 
-/* Without layer_types every fourth block sees all. */
+/* Without layer_types every fourth block has full attention. */
 static int read(struct ah_decoder *decoder, const struct ah_json *json)
 {
     double theta = decoder->kind[1].rope.theta;

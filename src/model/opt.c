@@ -1,12 +1,13 @@
-/* OPT: learned positions, layernorm in front, relu, and the head tied to the embedding unless told. */
+/* OPT: learned positions, layernorm before attention and feed-forward network, relu, and a head that is tied to the
+ * embedding by default. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "model/family.h"
 #include "model/parts.h"
 
-enum { SIZES = 6, FIRST_POSITION = 2 }; /* the table's rows before it are never read */
-static const double norm_eps = 1e-5;    /* no key says it */
+enum { SIZES = 6, FIRST_POSITION = 2 }; /* rows of the position table before it are never read */
+static const double norm_eps = 1e-5;    /* not a key of the configuration */
 
 struct opt {
     int64_t vocab_size, hidden_size, ffn_dim, layers, heads, positions;

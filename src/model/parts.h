@@ -1,5 +1,5 @@
-/* Recording what blocks of several families are made of, each with Hugging Face's names and layouts. Knows no family
- * and no config key. */
+/* Records layers that several families share, with Hugging Face's names and layouts. Knows no family and no config
+ * key. */
 #ifndef AH_MODEL_PARTS_H
 #define AH_MODEL_PARTS_H
 
@@ -12,17 +12,17 @@ struct ah_part_linear {
     bool bias, in_first;
 };
 
-/* x [..., in] -> [..., out] */
+/* Records x [..., in] -> [..., out]. */
 struct ah_tensor ah__part_linear(struct ah_graph *graph, const char *name, struct ah_tensor x,
                                  const struct ah_part_linear *linear);
-/* Parameters NAME.weight and NAME.bias [width]. */
+/* Records layernorm with parameters NAME.weight and NAME.bias [width]. */
 struct ah_tensor ah__part_layernorm(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t width,
                                     double eps);
-/* Parameter NAME.weight [width]; width divides the channels of x. What multiplies begins at one, whatever is added to
- * the weight. */
+/* Records rmsnorm with the parameter NAME.weight [width]; width divides the channels of x. The multiplier, weight plus
+ * offset, begins at one. */
 struct ah_tensor ah__part_rmsnorm(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t width,
                                   double eps, double offset);
-/* The parameter NAME.weight [rows, width]. */
+/* Records the parameter NAME.weight [rows, width]. */
 struct ah_tensor ah__part_table(struct ah_graph *graph, const char *name, int64_t rows, int64_t width, double std);
 struct ah_tensor ah__part_activation(struct ah_graph *graph, enum ah_activation activation, struct ah_tensor x);
 

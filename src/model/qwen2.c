@@ -1,5 +1,5 @@
-/* Qwen2 and Qwen2.5: the decoder with biases on queries, keys and values, whatever attention_bias
- * says: transformers does not read it either. */
+/* Qwen2 and Qwen2.5: the decoder with biases on queries, keys and values. attention_bias is ignored, as in
+ * transformers. */
 #include "model/decoder.h"
 
 static const char *const keys[] = {AH_DECODER_KEYS, AH_DECODER_LAYER_KEYS, "attention_bias", NULL};

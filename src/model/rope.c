@@ -20,13 +20,13 @@ static int parse_llama3(struct ah_rope *rope, const struct ah_json *json, int64_
     return AH_OK;
 }
 
-/* By how much queries and keys grow where positions are stretched. */
+/* Returns the factor by which queries and keys grow if positions are stretched. */
 static double growth(double factor, double times)
 {
     return factor > 1 ? 0.1 * times * log(factor) + 1 : 1;
 }
 
-/* attention_factor, or what transformers makes of the others where it is missing. */
+/* Reads attention_factor, or computes it from the other keys as transformers does if it is missing. */
 static int parse_magnitude(struct ah_rope *rope, const struct ah_json *json)
 {
     double times = 0, all = 0;
@@ -58,7 +58,7 @@ static int parse_yarn(struct ah_rope *rope, const struct ah_json *json, int64_t 
 
 /* ---- longrope ---------------------------------------------------------------------------------------------------- */
 
-/* How many numbers above 0 the array has. */
+/* Reads an array of numbers above 0; *count receives their number. */
 static int parse_stretches(int *count, float *out, const struct ah_json *json, const char *key)
 {
     const cJSON *array = cJSON_GetObjectItemCaseSensitive(json->node, key), *item;
@@ -85,7 +85,7 @@ static double long_growth(double factor, int64_t original)
     return factor > 1 ? sqrt(1 + log(factor) / log((double)original)) : 1;
 }
 
-/* As transformers' _compute_longrope_parameters reads it. */
+/* Reads LongRoPE's keys as transformers' _compute_longrope_parameters does. */
 static int parse_longrope(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
                           int64_t positions)
 {
@@ -112,7 +112,7 @@ int64_t ah__rope_switch(const struct ah_rope *rope)
     return rope->stretches > 0 ? rope->original : 0;
 }
 
-/* As few digits as give the same float again. */
+/* Returns the number of the fewest digits that give the same float again. */
 static double as_written(float value)
 {
     char text[32];
@@ -133,7 +133,7 @@ static int add_stretches(cJSON *object, const char *key, const float *stretches,
     return AH_OK;
 }
 
-/* Three keys alone, as versions 4 want them, where they say all. */
+/* Adds only three keys if they suffice, as transformers 4 requires. */
 static int add_longrope(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_keys *keys)
 {
     cJSON *object = cJSON_AddObjectToObject(tree, "rope_scaling");
@@ -147,7 +147,7 @@ static int add_longrope(cJSON *tree, const struct ah_rope *rope, const struct ah
 
 /* ---- config.json -> rotation ------------------------------------------------------------------------------------- */
 
-/* An object with what is said of the rotation; `type` is its older name for rope_type. */
+/* Reads an object with the rotation's keys; `type` is the older name of rope_type. */
 static int parse_object(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
                         int64_t positions)
 {
@@ -231,7 +231,7 @@ static int add_scaling(cJSON *tree, const struct ah_rope *rope)
     return ah__json_add_int(object, "original_max_position_embeddings", rope->original);
 }
 
-/* In the form that every version of transformers reads. */
+/* Adds the rotation's keys in the form that every version of transformers reads. */
 int ah__rope_add(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_keys *keys)
 {
     AH_TRY(ah__config_add_real(tree, keys->theta, rope->theta));
@@ -242,14 +242,14 @@ int ah__rope_add(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_k
     return rope->factor > 0 || rope->dynamic > 0 ? add_scaling(tree, rope) : AH_OK;
 }
 
-/* The pair of `dims` / 2 whose wave fits the original positions `times` times. */
+/* Returns the pair, of `dims` / 2, whose wave fits the original positions `times` times. */
 static double pair_of(const struct ah_rope *rope, double dims, double times)
 {
     const double two_pi = 6.283185307179586476925;
     return dims * log((double)rope->original / (times * two_pi)) / (2 * log(rope->theta));
 }
 
-/* Between which pairs yarn goes from waves as they are to waves that are stretched. */
+/* Sets the pairs between which YaRN goes from unchanged waves to stretched ones. */
 static void ramp(struct ah_rotary_options *options, const struct ah_rope *rope, double dims)
 {
     double low = pair_of(rope, dims, rope->high), high = pair_of(rope, dims, rope->low);
@@ -261,7 +261,8 @@ static void ramp(struct ah_rotary_options *options, const struct ah_rope *rope, 
     options->magnitude = (float)rope->magnitude;
 }
 
-/* Of the sequences that x is recorded for: all that a cache has room for, or its own. */
+/* Returns the length of the sequences for which x is recorded: the cache's capacity, or x's own length without a
+ * cache. */
 static int64_t rope_length(const struct ah_graph *graph, struct ah_tensor x)
 {
     if (graph->cache || x.id < 0)

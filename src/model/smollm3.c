@@ -1,11 +1,11 @@
-/* SmolLM3: Llama with blocks in between whose queries and keys do not rotate. */
+/* SmolLM3: Llama in which queries and keys of some blocks do not rotate. */
 #include "model/decoder.h"
 
-/* sliding_window and max_window_layers say nothing without use_sliding_window. */
+/* sliding_window and max_window_layers have no effect without use_sliding_window. */
 static const char *const keys[] = {AH_DECODER_KEYS,          "attention_bias", "mlp_bias",          "no_rope_layers",
                                    "no_rope_layer_interval", "sliding_window", "max_window_layers", NULL};
 
-/* A 1 where queries and keys rotate, for each block; more are passed over. */
+/* Reads an array with a 1 for each block whose queries and keys rotate; extra elements are ignored. */
 static int parse_array(struct ah_decoder *decoder, const struct ah_json *json, const cJSON *array)
 {
     if (cJSON_GetArraySize(array) < decoder->layers)

@@ -1,4 +1,4 @@
-/* Reading a GGUF file: all that is checked when it is opened. */
+/* Opens GGUF files and checks everything that is checked then. */
 #include "io/gguf_internal.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@ static const char magic[4] = {'G', 'G', 'U', 'F'};
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-/* The next bytes of the file; `what` for the message when there are not so many. */
+/* Takes the next bytes of the file; `what` names them in the message if the file is too short. */
 static int take(const unsigned char **out, struct ah_gguf *file, uint64_t bytes, const char *what)
 {
     size_t left = file->map.length - file->at;
@@ -41,7 +41,7 @@ static int take_u64(uint64_t *out, struct ah_gguf *file, const char *what)
     return AH_OK;
 }
 
-/* Length and bytes, well-formed UTF-8; with zero bytes only where `zeros` says so. */
+/* Takes a length and as many bytes of well-formed UTF-8; zero bytes are allowed only if `zeros`. */
 static int take_bytes(const char **out, size_t *length, struct ah_gguf *file, bool zeros, const char *what)
 {
     const unsigned char *data;
@@ -169,7 +169,7 @@ static int tensor_size(struct ah_gguf_tensor *tensor, const struct ah_gguf *file
     return AH_OK;
 }
 
-/* Its data is an offset until all tensors are read. */
+/* Takes a tensor's description. *offset receives the offset of its data: `data` is set once all tensors are read. */
 static int take_tensor(struct ah_gguf_tensor *tensor, uint64_t *offset, struct ah_gguf *file)
 {
     uint32_t type;
@@ -276,7 +276,8 @@ static int take_version(struct ah_gguf *file)
     return AH_OK;
 }
 
-/* A count that the file has not the bytes for is refused before it is allocated for. */
+/* Takes a count of items of at least `least` bytes. One too large for the file is refused before memory is allocated
+ * for it. */
 static int take_count(size_t *out, struct ah_gguf *file, size_t least, const char *what)
 {
     uint64_t count;

@@ -1,6 +1,6 @@
-/* Types of tensors in GGUF files and how blocks of them become floats: for each the float operations of ggml's
- * reference, in its order, so that values are the same bits. A block holds scales first (halves, "d" and "m"), then
- * small integers. */
+/* Types of tensors in GGUF files and the conversion of their blocks to floats: the float operations of ggml's
+ * reference, in its order, so that the bits are the same. A block holds scales first (halves, "d" and "m"), then small
+ * integers. */
 #include <string.h>
 
 #include "base/status.h"
@@ -17,7 +17,7 @@ static float half_at(const unsigned char *from)
     return ah__f16_value(half);
 }
 
-/* ---- one by one -------------------------------------------------------------------------------------------------- */
+/* ---- single elements --------------------------------------------------------------------------------------------- */
 
 static void widen_f32(float *to, const unsigned char *from, int64_t count)
 {
@@ -40,7 +40,7 @@ static void widen_bf16(float *to, const unsigned char *from, int64_t count)
 
 /* ---- blocks of 32 ------------------------------------------------------------------------------------------------ */
 
-/* d [1], q [32] */
+/* Layout of a block: d [1], q [32]. */
 static void widen_q8_0(float *to, const unsigned char *from, int64_t count)
 {
     for (int64_t b = 0; b < count / SMALL; b++, from += 2 + SMALL, to += SMALL)
@@ -48,19 +48,19 @@ static void widen_q8_0(float *to, const unsigned char *from, int64_t count)
             to[i] = (float)(int8_t)from[2 + i] * half_at(from);
 }
 
-/* The i-th of 32 numbers of 4 bits: the lower halves of 16 bytes, then their upper halves. */
+/* Returns the i-th of 32 numbers of 4 bits: the lower halves of 16 bytes, then their upper halves. */
 static int nibble(const unsigned char *from, int i)
 {
     return i < SMALL / 2 ? from[i] & 15 : from[i - SMALL / 2] >> 4;
 }
 
-/* Its fifth bit, of 32 in a row. */
+/* Returns the i-th of 32 fifth bits, as bit 4 of a number. */
 static int fifth(const unsigned char *from, int i)
 {
     return (from[i / 8] >> i % 8 & 1) << 4;
 }
 
-/* d [1], q [32] of 4 bits */
+/* Layout of a block: d [1], q [32] of 4 bits. */
 static void widen_q4_0(float *to, const unsigned char *from, int64_t count)
 {
     for (int64_t b = 0; b < count / SMALL; b++, from += 18, to += SMALL)
@@ -68,7 +68,7 @@ static void widen_q4_0(float *to, const unsigned char *from, int64_t count)
             to[i] = half_at(from) * (float)(nibble(from + 2, i) - 8);
 }
 
-/* d [1], m [1], q [32] of 4 bits */
+/* Layout of a block: d [1], m [1], q [32] of 4 bits. */
 static void widen_q4_1(float *to, const unsigned char *from, int64_t count)
 {
     for (int64_t b = 0; b < count / SMALL; b++, from += 20, to += SMALL)
@@ -76,7 +76,7 @@ static void widen_q4_1(float *to, const unsigned char *from, int64_t count)
             to[i] = half_at(from) * (float)nibble(from + 4, i) + half_at(from + 2);
 }
 
-/* d [1], fifth bits [32], q [32] of 4 bits */
+/* Layout of a block: d [1], fifth bits [32], q [32] of 4 bits. */
 static void widen_q5_0(float *to, const unsigned char *from, int64_t count)
 {
     for (int64_t b = 0; b < count / SMALL; b++, from += 22, to += SMALL)
@@ -84,7 +84,7 @@ static void widen_q5_0(float *to, const unsigned char *from, int64_t count)
             to[i] = half_at(from) * (float)((nibble(from + 6, i) | fifth(from + 2, i)) - 16);
 }
 
-/* d [1], m [1], fifth bits [32], q [32] of 4 bits */
+/* Layout of a block: d [1], m [1], fifth bits [32], q [32] of 4 bits. */
 static void widen_q5_1(float *to, const unsigned char *from, int64_t count)
 {
     for (int64_t b = 0; b < count / SMALL; b++, from += 24, to += SMALL)
@@ -94,8 +94,8 @@ static void widen_q5_1(float *to, const unsigned char *from, int64_t count)
 
 /* ---- blocks of 256 ----------------------------------------------------------------------------------------------- */
 
-/* Scale and minimum, 6 bits each, of the j-th of 8 groups; of groups 4 to 7 the upper two bits stand above those of
- * groups 0 to 3. */
+/* Reads scale and minimum, 6 bits each, of the j-th of 8 groups; the upper two bits of groups 4 to 7 are stored above
+ * those of groups 0 to 3. */
 static void scale_and_min(int *scale, int *min, const unsigned char *from, int j)
 {
     if (j < 4) {
@@ -107,8 +107,8 @@ static void scale_and_min(int *scale, int *min, const unsigned char *from, int j
     }
 }
 
-/* Of both: d [1], dmin [1], scales and minima [8] of 6 bits. `high`: fifth bits [32][8], null: none. Two groups share
- * 32 bytes. */
+/* Converts a block of Q4_K or Q5_K: d [1], dmin [1], scales and minima [8] of 6 bits. `high`: fifth bits [32][8], null
+ * for Q4_K. Two groups share 32 bytes. */
 static void widen_groups(float *to, const unsigned char *from, const unsigned char *high, const unsigned char *low)
 {
     for (int j = 0; j < 8; j++, to += SMALL) {
@@ -134,7 +134,7 @@ static void widen_q5_k(float *to, const unsigned char *from, int64_t count)
         widen_groups(to, from, from + 16, from + 48);
 }
 
-/* Lower 4 bits [256], upper 2 bits [256], scales [16], d [1]; both halves of a block alike. */
+/* Layout of a block: lower 4 bits [256], upper 2 bits [256], scales [16], d [1]; both halves of a block alike. */
 static void widen_q6_k(float *to, const unsigned char *from, int64_t count)
 {
     for (int64_t b = 0; b < count / LARGE; b++, from += 210, to += LARGE)

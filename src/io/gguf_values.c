@@ -1,4 +1,4 @@
-/* The metadata of a GGUF file: what a key has, of the type that is asked for. */
+/* The metadata of a GGUF file: values of keys, by type. */
 #include <stdlib.h>
 
 #include "io/gguf_internal.h"
@@ -37,7 +37,7 @@ static bool kind_is_number(uint32_t kind)
     return kind_is_int(kind) || kind == AH_GGUF_KIND_F32 || kind == AH_GGUF_KIND_F64;
 }
 
-/* What is beyond int64_t is its largest. */
+/* Returns an integer; a value above INT64_MAX becomes INT64_MAX. */
 static int64_t int_of(uint32_t kind, const unsigned char *data)
 {
     uint64_t bits = ah__gguf_value(data, ah__gguf_kind_bytes[kind]);
@@ -85,7 +85,7 @@ static int fail_kind(const struct ah_gguf *file, const struct ah_gguf_entry *ent
                     kind_names[entry->kind], expected);
 }
 
-/* Files may have one number for each block. */
+/* Gets the value of an array whose integers are all equal: files may have one number for each block. */
 static bool all_equal(int64_t *value, const struct ah_gguf_entry *entry)
 {
     if (entry->kind != AH_GGUF_KIND_ARRAY || !kind_is_int(entry->element) || entry->count == 0)

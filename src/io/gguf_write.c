@@ -11,13 +11,13 @@
 #include "op/bf16.h"
 #include "op/f16.h"
 
-enum { VERSION = 3, ALIGNMENT = 32, INT = 4, FLOAT = 6, BOOL = 7, TEXT = 8, ARRAY = 9 }; /* types of values */
+enum { VERSION = 3, ALIGNMENT = 32, INT = 4, FLOAT = 6, BOOL = 7, TEXT = 8, ARRAY = 9 }; /* INT to ARRAY: types */
 
 struct ah_gguf_writer {
     struct ah_buf keys, tensors;
     uint64_t key_count, tensor_count;
-    uint64_t end;  /* of the tensors' data, padded */
-    uint64_t done; /* of it */
+    uint64_t end;  /* bytes of the tensors' data, padded */
+    uint64_t done; /* bytes of them that are written */
     struct ah_output out;
 };
 
@@ -191,7 +191,7 @@ int ah__gguf_writer_close(struct ah_gguf_writer *writer)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* d [1], q [32]: the largest magnitude is 127. */
+/* Makes blocks of d [1], q [32]: the largest magnitude becomes 127. */
 static void narrow_q8_0(unsigned char *to, const float *from, int64_t count)
 {
     enum { BLOCK = 32 };

@@ -22,7 +22,8 @@ static int path_take(struct ah_paths *paths, char *path, size_t within)
 
 static int folder_add(struct ah_paths *paths, const char *folder, size_t within, int depth);
 
-/* FOLDER/NAME: what is neither file nor folder is left out, and so are links to folders, which may lead in a circle. */
+/* Adds FOLDER/NAME. Entries that are neither file nor folder are left out, and so are links to folders, which may form
+ * a circle. */
 static int entry_add(struct ah_paths *paths, const char *folder, const char *name, size_t within, int depth)
 {
     struct stat info, link;

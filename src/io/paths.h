@@ -1,5 +1,4 @@
-/* Files of the paths a user gives: a file stands for itself, a folder for all files in it. Knows not what is in
- * them. */
+/* The files of paths that a user gives: a file, or all files in a folder. Knows nothing of their content. */
 #ifndef AH_IO_PATHS_H
 #define AH_IO_PATHS_H
 
@@ -7,7 +6,7 @@
 
 struct ah_path {
     char *path;
-    const char *within; /* the end of it that begins in the folder given; "" for a file that was given itself */
+    const char *within; /* the end of `path` that begins in the given folder; "" for a file that was given itself */
 };
 
 struct ah_paths {
@@ -15,12 +14,13 @@ struct ah_paths {
     size_t count, room;
 };
 
-/* Adds a file, or a folder's regular files and those of folders in it (links to files too, names that begin with a dot
- * not), in order of their paths. AH_EINPUT: missing, unreadable, a folder without files; AH_EIO; AH_ENOMEM. */
+/* Adds a file, or the regular files of a folder and of all folders in it, in order of their paths (links to files
+ * included, names that begin with a dot not). AH_EINPUT: missing, unreadable, a folder without files; AH_EIO;
+ * AH_ENOMEM. */
 int ah__paths_add(struct ah_paths *paths, const char *path);
-/* Adds what is no path but stands for one. AH_ENOMEM. */
+/* Adds a name that is not a path but used like one. AH_ENOMEM. */
 int ah__paths_add_name(struct ah_paths *paths, const char *path);
-/* Zero-initialised is fine. */
+/* Frees the paths. Zero-initialised is fine. */
 void ah__paths_free(struct ah_paths *paths);
 
 #endif

@@ -37,7 +37,7 @@ int ah__reader_want(struct ah_reader *reader, size_t wanted)
     }
     while (reader->length < wanted && !reader->ended) {
         size_t got, doubled = 2 * reader->length, next = doubled < READ_LEAST ? READ_LEAST : doubled;
-        next = next < wanted ? next : wanted; /* a short file takes little memory */
+        next = next < wanted ? next : wanted; /* grows step by step, so that a short file takes little memory */
         AH_TRY(ah__grow(&reader->text, &reader->room, next, 1));
         AH_TRY(ah__stream_read(&got, reader->stream, reader->text + reader->length, next - reader->length));
         reader->length += got;

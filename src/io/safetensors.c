@@ -14,10 +14,10 @@
 
 enum { LENGTH_BYTES = 8, HEADER_MOST = 100000000, SHAPE_TEXT = 192 };
 
-/* Every dtype of the format, so that files with others than ours can be checked and their known tensors used. */
+/* Every dtype of the format, so that a file with unsupported dtypes can be checked and its other tensors used. */
 static const struct dtype_row {
     const char *name;
-    int64_t bits; /* of an element; those of one tensor lie close, without padding */
+    int64_t bits; /* bits of an element; elements of a tensor are packed without padding */
     enum ah_dtype dtype;
 } dtype_rows[] = {
     {"F32", 32, AH_F32}, {"BF16", 16, AH_BF16}, {"F16", 16, AH_F16},     {"I32", 32, AH_I32},     {"U8", 8, AH_U8},
@@ -33,7 +33,7 @@ static const struct dtype_row {
 };
 
 struct ah_safetensors {
-    const char *path; /* in the arena, as all names */
+    const char *path; /* in the arena, like all names */
     struct ah_map map;
     struct ah_arena arena;
     struct ah_json header;
@@ -55,7 +55,7 @@ static const struct dtype_row *dtype_find(const char *name)
     return NULL;
 }
 
-/* "[3, 4]" */
+/* Writes a shape as "[3, 4]" and returns the text. */
 static const char *shape_text(char *room, const int64_t *dim, int rank)
 {
     int length = snprintf(room, SHAPE_TEXT, "[");
@@ -67,7 +67,7 @@ static const char *shape_text(char *room, const int64_t *dim, int rank)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Where data begins; checks the length in front against the file's. */
+/* Finds where data begins and checks the header's length against the file's. */
 static int header_bounds(const struct ah_safetensors *file, size_t *header_bytes)
 {
     static const char pointer[] = "version https://git-lfs";
@@ -103,7 +103,7 @@ static int header_parse(struct ah_safetensors *file, size_t header_bytes)
     return status;
 }
 
-/* Elements times element size, refusing what overflows or ends within a byte. */
+/* Computes the bytes of a tensor; refuses an overflow and a size that is not whole bytes. */
 static int tensor_bytes(const struct ah_safetensors *file, const struct ah_safetensors_tensor *tensor,
                         int64_t element_bits, int64_t *bytes)
 {
@@ -120,7 +120,7 @@ static int tensor_bytes(const struct ah_safetensors *file, const struct ah_safet
     return AH_OK;
 }
 
-/* Sets data and bytes from the offsets, which must lie in the file and fit dtype and shape. */
+/* Sets data and bytes from the offsets, which must be within the file and fit dtype and shape. */
 static int tensor_place(struct ah_safetensors_tensor *tensor, const struct ah_safetensors *file, const int64_t *offsets,
                         int64_t element_bits, size_t data_start)
 {
@@ -142,7 +142,7 @@ static int tensor_place(struct ah_safetensors_tensor *tensor, const struct ah_sa
     return AH_OK;
 }
 
-/* dtype, shape and data_offsets of one member of the header. */
+/* Reads dtype, shape and data_offsets of one member of the header. */
 static int tensor_parse(struct ah_safetensors_tensor *tensor, const struct ah_safetensors *file, cJSON *node,
                         size_t data_start)
 {
@@ -208,7 +208,7 @@ static int compare_data(const void *a, const void *b)
     const struct ah_safetensors_tensor *x = a, *y = b;
     if (x->data != y->data)
         return x->data < y->data ? -1 : 1;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* empty ones first */
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* empty tensors first */
 }
 
 static int compare_names(const void *a, const void *b)
@@ -216,7 +216,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct ah_safetensors_tensor *)a)->name, ((const struct ah_safetensors_tensor *)b)->name);
 }
 
-/* In order of offsets, each tensor begins where the one before ends, and the last ends with the file. */
+/* Checks that, in order of offsets, each tensor begins where the one before ends, and the last ends with the file. */
 static int layout_check(struct ah_safetensors *file, size_t header_bytes)
 {
     const unsigned char *start = file->map.data + LENGTH_BYTES + header_bytes, *at = start;
@@ -245,7 +245,7 @@ static int file_check(struct ah_safetensors *file)
     AH_TRY(header_bounds(file, &header_bytes));
     AH_TRY(header_parse(file, header_bytes));
     int status = tensors_parse(file, header_bytes);
-    if (status == AH_EINPUT) /* the JSON getters' word for it */
+    if (status == AH_EINPUT) /* the JSON getters return it for a fault in the file */
         status = ah__fail_prefix(AH_ECORRUPT, "safetensors header");
     return status == AH_OK ? layout_check(file, header_bytes) : status;
 }

@@ -13,7 +13,7 @@ enum { AH_SAFETENSORS_RANK = 8 };
 struct ah_safetensors_tensor {
     const char *name;
     const char *dtype_name; /* "F32" */
-    enum ah_dtype dtype;    /* AH_DTYPE_COUNT when it is one AutoHete has no use for, such as I64 */
+    enum ah_dtype dtype;    /* AH_DTYPE_COUNT: a dtype that AutoHete does not use, such as I64 */
     int rank;
     int64_t dim[AH_SAFETENSORS_RANK];
     const unsigned char *data; /* in the mapped file */
@@ -22,20 +22,20 @@ struct ah_safetensors_tensor {
 
 struct ah_safetensors;
 
-/* Maps and checks the whole header: lengths, JSON, dtypes, shapes, offsets without overlap or hole, no name twice.
- * AH_EINPUT when the file is missing or empty; AH_ECORRUPT naming file, tensor, found and expected. */
+/* Maps the file and checks the whole header: lengths, JSON, dtypes, shapes, offsets without overlap or hole, no
+ * duplicate name. AH_EINPUT if the file is missing or empty; AH_ECORRUPT naming file, tensor, found and expected. */
 int ah__safetensors_open(struct ah_safetensors **out, const char *path);
 void ah__safetensors_close(struct ah_safetensors *file);
 size_t ah__safetensors_count(const struct ah_safetensors *file);
-/* The index-th tensor in order of names, 0 <= index < count. */
+/* Returns the index-th tensor in order of names, 0 <= index < count. */
 const struct ah_safetensors_tensor *ah__safetensors_at(const struct ah_safetensors *file, size_t index);
-/* The tensor of that name, or null. Valid until close. */
+/* Returns the tensor of that name, or null. Valid until close. */
 const struct ah_safetensors_tensor *ah__safetensors_find(const struct ah_safetensors *file, const char *name);
-/* The tensor of that name, which must have this dtype and shape. AH_ECORRUPT naming file, tensor, found and
+/* Gets the tensor of that name, which must have this dtype and shape. AH_ECORRUPT naming file, tensor, found and
  * expected. */
 int ah__safetensors_get(const struct ah_safetensors_tensor **out, const struct ah_safetensors *file, const char *name,
                         enum ah_dtype dtype, struct ah_shape shape);
-/* The value of a key of __metadata__, or null. */
+/* Returns the value of a key of __metadata__, or null. */
 const char *ah__safetensors_meta(const struct ah_safetensors *file, const char *key);
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -48,16 +48,17 @@ struct ah_safetensors_decl {
 
 struct ah_safetensors_writer;
 
-/* Makes the file (over an old one) and writes the header for all tensors, whose data must follow in this order. Nothing
- * of `tensors` is kept. AH_EINPUT when the file cannot be made; AH_EIO (also a full disk). */
+/* Makes the file (over an old one) and writes the header for all tensors, whose data must follow in this order. Keeps
+ * no pointer into `tensors`. AH_EINPUT if the file cannot be made; AH_EIO (also for a full disk). */
 int ah__safetensors_writer_open(struct ah_safetensors_writer **out, const char *path,
                                 const struct ah_safetensors_decl *tensors, size_t count);
-/* The next bytes of tensor data, in pieces of any size. AH_EIO; AH_EINTERNAL when there are more than declared. */
+/* Appends the next bytes of tensor data, in pieces of any size. AH_EIO; AH_EINTERNAL if there are more than
+ * declared. */
 int ah__safetensors_writer_append(struct ah_safetensors_writer *writer, const void *data, size_t bytes);
-/* Ends a complete file: fsyncs it and tells its length and XXH3 (as ah__hash with seed 0 of the whole file; either may
- * be null). AH_EIO; AH_EINTERNAL when data is missing. The writer must still be freed. */
+/* Ends a complete file: syncs it and gives its length and XXH3 (ah__hash of the whole file with seed 0; either may be
+ * null). AH_EIO; AH_EINTERNAL if data is missing. The writer must still be freed. */
 int ah__safetensors_writer_close(struct ah_safetensors_writer *writer, int64_t *bytes, uint64_t *hash);
-/* Frees; a file that was not closed with success is removed. */
+/* Frees the writer and removes a file that was not closed with success. */
 void ah__safetensors_writer_free(struct ah_safetensors_writer *writer);
 
 #endif

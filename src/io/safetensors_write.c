@@ -15,7 +15,7 @@ struct ah_safetensors_writer {
     int64_t written, total; /* bytes of the file */
 };
 
-/* One member of the header; *end moves past the tensor's data. */
+/* Adds one member of the header; *end moves past the tensor's data. */
 static int decl_add(struct ah_buf *header, const struct ah_safetensors_decl *decl, int64_t *end)
 {
     int64_t bytes = ah__dtype_bytes(decl->dtype), begin = *end;
@@ -33,7 +33,7 @@ static int decl_add(struct ah_buf *header, const struct ah_safetensors_decl *dec
     return header->status;
 }
 
-/* The header with its length in front, padded with spaces so that the data begins at a multiple of 8. */
+/* Builds the header with its length in front, padded with spaces so that the data begins at a multiple of 8. */
 static int header_build(struct ah_buf *header, const struct ah_safetensors_decl *tensors, size_t count,
                         int64_t *data_bytes)
 {

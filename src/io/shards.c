@@ -8,7 +8,7 @@
 #include "base/json.h"
 
 struct shard {
-    char *name; /* of the file, as in the index */
+    char *name; /* name of the file, as in the index */
     struct ah_safetensors *file;
 };
 
@@ -47,7 +47,7 @@ static struct shard *shard_find(const struct ah_shards *shards, const char *name
     return NULL;
 }
 
-/* The file NAME beside the index; what an index names lies nowhere else. */
+/* Opens the file NAME beside the index; an index may not name a file elsewhere. */
 static int shard_open(struct ah_shards *shards, const char *tensor, const char *name)
 {
     const char *slash = strrchr(shards->path, '/');
@@ -81,7 +81,8 @@ static int member_read(struct ah_shards *shards, const cJSON *member)
     return AH_OK;
 }
 
-/* A tensor that the index says is elsewhere, or nowhere, would be read or lost by chance. */
+/* Checks that the index says of each tensor of a file that it is in this file. Else it would be read or lost by
+ * chance. */
 static int shard_check(const struct ah_shards *shards, const struct shard *shard, const struct ah_json *map)
 {
     for (size_t i = 0; i < ah__safetensors_count(shard->file); i++) {
@@ -188,7 +189,7 @@ const struct ah_safetensors_tensor *ah__shards_find(const struct ah_shards *shar
 int ah__shards_get(const struct ah_safetensors_tensor **out, const struct ah_shards *shards, const char *name,
                    enum ah_dtype dtype, struct ah_shape shape)
 {
-    size_t at = 0; /* where nothing has it, the first file says so */
+    size_t at = 0; /* if no file has the tensor, the first one fails and says so */
     for (size_t i = 0; i < shards->count; i++)
         if (ah__safetensors_find(shards->files[i].file, name))
             at = i;

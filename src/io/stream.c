@@ -16,8 +16,8 @@
 
 enum { PIECE = 1 << 17 };
 
-/* Each kind of packing is a row: what such files start with and, where it is read, three functions. `fill` unpacks what
- * it can of stream->piece [at, end) and says whether a packed part of the file has just ended. */
+/* Formats of packed files: the bytes at their start and, for supported ones, three functions. `fill` unpacks as much as
+ * it can of stream->piece [at, end) and notes in stream->within whether a packed part of the file has just ended. */
 struct packer {
     const char *name, *start;
     int (*open)(struct ah_stream *stream);
@@ -28,9 +28,9 @@ struct packer {
 struct ah_stream {
     char *path;
     int fd;
-    const struct packer *packer; /* null: as it lies */
-    unsigned char *piece;        /* [PIECE] of the file */
-    size_t at, end;              /* what of it is not used yet */
+    const struct packer *packer; /* null: the file is not packed */
+    unsigned char *piece;        /* [PIECE] bytes of the file */
+    size_t at, end;              /* the part of `piece` that is not used yet */
     bool file_ended;
     bool within; /* a packed part has begun and not ended */
     int64_t bytes;
@@ -149,7 +149,7 @@ const char *ah__packer_of(const void *start, size_t length)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* A whole piece, also of a pipe, which gives what it has. */
+/* Reads a whole piece; a pipe may need several reads. */
 static int piece_read(struct ah_stream *stream)
 {
     size_t done = 0;

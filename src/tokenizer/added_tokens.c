@@ -6,25 +6,25 @@
 #include "tokenizer/regex.h"
 #include "tokenizer/utf8.h"
 
-/* A letter of the tokens' texts: children are a list through `next`. */
+/* A byte of the tokens' texts. Children of a node are a list through `next`. */
 struct node {
-    int32_t child, next; /* -1: none */
-    int32_t token;       /* that ends here, an index; -1: none */
+    int32_t child, next; /* index of a node; -1: none */
+    int32_t token;       /* index of the token that ends here; -1: none */
     unsigned char byte;
 };
 
 struct trie {
     struct node *nodes;
     size_t count, room;
-    int32_t first[256]; /* nodes of first bytes; -1: none */
+    int32_t first[256]; /* nodes of first bytes; -1: no token begins so */
     size_t tokens;
 };
 
 struct ah_added_tokens {
     struct ah_added_token *tokens;
     size_t count;
-    struct trie tries[2];  /* not normalized; normalized */
-    struct ah_regex *word; /* one character of a word; null: no token asks */
+    struct trie tries[2];  /* [0]: tokens looked for in the original text; [1]: in the normalized text */
+    struct ah_regex *word; /* matches one character of a word; null: no token is `single_word` */
 };
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
@@ -57,7 +57,7 @@ static int child_get(int32_t *out, struct trie *trie, int32_t node, unsigned cha
     return AH_OK;
 }
 
-/* Of two tokens with one text the first counts. */
+/* Adds a token to the trie. If two tokens have the same text, the first counts. */
 static int trie_add(struct trie *trie, const char *text, size_t length, int32_t token)
 {
     if (length == 0)
@@ -134,7 +134,7 @@ void ah__added_tokens_free(struct ah_added_tokens *added)
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-/* The longest token at the place; -1: none. */
+/* Returns the longest token at the place; -1: no token. */
 static int32_t token_at(const struct trie *trie, const char *text, size_t length, size_t at, size_t *end)
 {
     int32_t token = -1, node = trie->first[(unsigned char)text[at]];
@@ -160,7 +160,7 @@ static bool is_space(uint32_t code)
     return false;
 }
 
-/* Bytes of the character that ends before `at` > 0. */
+/* Returns the bytes of the character that ends before `at` > 0. */
 static size_t bytes_before(const char *text, size_t at)
 {
     size_t bytes = 1;
@@ -193,7 +193,7 @@ static int word_is(bool *is, const struct ah_added_tokens *added, const char *te
     return ah__regex_next(is, &start, &end, added->word, text, bytes, 0);
 }
 
-/* Whether no character of a word stands beside [start, end). */
+/* Sets *alone if no character of a word is next to [start, end). */
 static int stands_alone(bool *alone, const struct ah_added_tokens *added, const char *text, size_t length, size_t start,
                         size_t end)
 {

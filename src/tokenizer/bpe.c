@@ -10,23 +10,23 @@
 
 enum { CACHE_SLOTS = 1 << 15, CACHE_TEXT = 22, CACHE_IDS = 8, SCANNED_MOST = 40, WORD_MOST = 1 << 30 };
 
-/* One word and its ids, in one cache line. */
+/* A cached word and its ids, in one cache line. */
 struct remembered {
     uint64_t hash;
-    uint8_t length, count; /* length 0: none */
+    uint8_t length, count; /* length 0: no word */
     char text[CACHE_TEXT];
     int32_t ids[CACHE_IDS];
 };
 _Static_assert(sizeof(struct remembered) == 64, "a remembered word is one cache line");
 
 struct ah_bpe {
-    struct ah_bpe_options options; /* without merges */
+    struct ah_bpe_options options; /* options.merges is null */
     struct ah_bpe_table merges;
-    struct ah_char_pairs pairs; /* side by side in a token */
-    bool cuts;                  /* a word may be cut between characters that are no such pair */
-    int32_t ascii_ids[128];     /* of characters */
+    struct ah_char_pairs pairs; /* pairs of adjacent characters in merged tokens */
+    bool cuts;                  /* words may be cut between characters that are not in `pairs` */
+    int32_t ascii_ids[128];     /* ids of ASCII characters */
     struct remembered *cache;   /* [CACHE_SLOTS] */
-    struct ah_ids symbols;      /* of the word at hand */
+    struct ah_ids symbols;      /* symbols of the current word */
     struct ah_bpe_heap heap;
 };
 
@@ -42,7 +42,7 @@ int ah__ids_add(struct ah_ids *to, const int32_t *ids, size_t count)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-/* Whether the token may stand for a character that is not its text: the unknown token, a byte like <0x0A>. */
+/* Returns true if the token may replace a character that is not its text: the unknown token, a byte like <0x0A>. */
 static bool stands_in(const struct ah_bpe_options *options, int32_t id)
 {
     size_t length = 0;
@@ -50,8 +50,8 @@ static bool stands_in(const struct ah_bpe_options *options, int32_t id)
     return id == options->unknown || (text && length == 6 && strncmp(text, "<0x", 3) == 0);
 }
 
-/* Cutting is exact where each character is a symbol (or several, or the unknown token) whatever stands beside it, and
- * where what is merged has its characters side by side. */
+/* Returns true if cutting words changes no ids: each character is a symbol (or several, or the unknown token) whatever
+ * is next to it, and each merged token contains the characters of its halves. */
 static bool may_cut(const struct ah_bpe_options *options)
 {
     bool all_bytes = options->byte_fallback;
@@ -146,8 +146,8 @@ static bool fallback_symbols(struct ah_bpe *bpe, const char *text, size_t bytes)
     return true;
 }
 
-/* An unknown character waits until it is known whether the next one joins it: bytes of a fallback overtake it, as in
- * the tokenizers library. */
+/* Fills the symbols of a word of characters. The id of an unknown character is added once it is known whether the next
+ * one joins it; bytes of a fallback are added before it, as in the tokenizers library. */
 static void char_symbols(struct ah_bpe *bpe, const char *word, size_t length)
 {
     struct ah_ids *symbols = &bpe->symbols;
@@ -169,7 +169,7 @@ static void char_symbols(struct ah_bpe *bpe, const char *word, size_t length)
         symbols->ids[symbols->count++] = bpe->options.unknown;
 }
 
-/* A symbol takes at least a byte of the word. */
+/* Fills the symbols of a word. There are at most as many as bytes. */
 static int symbols_fill(struct ah_bpe *bpe, const char *word, size_t length)
 {
     int32_t last = -1;
@@ -185,7 +185,7 @@ static int symbols_fill(struct ah_bpe *bpe, const char *word, size_t length)
 
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
 
-/* For few symbols: the best pair of all, again and again. */
+/* Merges few symbols: searches for the best pair again and again. */
 static size_t scan_merge(const struct ah_bpe_table *table, int32_t *ids, size_t count)
 {
     const struct ah_bpe_slot *found[SCANNED_MOST];
@@ -222,7 +222,7 @@ static int word_merge(struct ah_bpe *bpe, const char *word, size_t length)
     return AH_OK;
 }
 
-/* Into symbols. */
+/* Computes the ids of a word in bpe->symbols. */
 static int word_resolve(struct ah_bpe *bpe, const char *word, size_t length)
 {
     int32_t id = bpe->options.ignore_merges ? ah__token_map_find(bpe->options.words, word, length) : -1;
@@ -260,7 +260,7 @@ static int word_encode(struct ah_ids *to, struct ah_bpe *bpe, const char *word, 
     return ah__ids_add(to, bpe->symbols.ids, bpe->symbols.count);
 }
 
-/* From each place where no merge can reach across to the next. */
+/* Encodes a word in pieces, cut where no merge can reach across. */
 static int pieces_encode(struct ah_ids *to, struct ah_bpe *bpe, const char *word, size_t length)
 {
     size_t start = 0, bytes = ah__utf8_bytes(word[0]);

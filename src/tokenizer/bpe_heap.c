@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 
 struct ah_bpe_link {
-    int32_t before, after; /* places; -1: none */
+    int32_t before, after; /* places of the adjacent symbols; -1: none */
 };
 
 static void sift_up(uint64_t *entries, size_t at)
@@ -35,7 +35,7 @@ static uint64_t entry_pop(struct ah_bpe_heap *heap)
     return entry;
 }
 
-/* Of the pair at two places, if it merges; unordered. */
+/* Appends the entry of a pair if the pair can be merged. Does not order the heap. */
 static void entry_add(struct ah_bpe_heap *heap, const struct ah_bpe_table *table, const int32_t *ids, int32_t left,
                       int32_t right)
 {
@@ -53,7 +53,8 @@ static void entry_push(struct ah_bpe_heap *heap, const struct ah_bpe_table *tabl
         sift_up(heap->entries, before);
 }
 
-/* There are never more entries than pairs at first and two for each merge, which takes one. */
+/* Fills the heap with all pairs. It needs room for no more entries than pairs at first and two for each merge, which
+ * removes one. */
 static int heap_fill(struct ah_bpe_heap *heap, const struct ah_bpe_table *table, const int32_t *ids, size_t count)
 {
     AH_TRY(ah__grow(&heap->links, &heap->link_room, count, sizeof *heap->links));
@@ -68,7 +69,7 @@ static int heap_fill(struct ah_bpe_heap *heap, const struct ah_bpe_table *table,
     return AH_OK;
 }
 
-/* The pair that the entry meant, if it is still there; a symbol that was merged into another has id -1. */
+/* Merges the pair of an entry if the pair is still there. A symbol that was merged into another has id -1. */
 static void entry_merge(struct ah_bpe_heap *heap, const struct ah_bpe_table *table, int32_t *ids, uint64_t entry)
 {
     int32_t at = (int32_t)(uint32_t)entry;

@@ -1,14 +1,14 @@
-/* Merging the symbols of a long word: in order of rank, then of place, by a heap; n log n whatever the word is. */
+/* Merges the symbols of a long word with a heap, in order of rank, then of place. Takes n log n steps for any word. */
 #ifndef AH_TOKENIZER_BPE_HEAP_H
 #define AH_TOKENIZER_BPE_HEAP_H
 
 #include "tokenizer/bpe_table.h"
 
-/* Scratch that is kept for the next word; zero-initialised is fine. */
+/* Scratch, kept for the next word; zero-initialised is fine. */
 struct ah_bpe_heap {
-    struct ah_bpe_link *links; /* which symbols stand beside which */
+    struct ah_bpe_link *links; /* neighbours of each symbol */
     size_t link_room;
-    uint64_t *entries; /* rank and place of pairs that may merge; some no longer do */
+    uint64_t *entries; /* rank and place of pairs that can be merged; some entries are outdated */
     size_t count, room;
 };
 

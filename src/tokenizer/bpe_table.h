@@ -1,5 +1,5 @@
-/* What byte pair encoding looks up: which two symbols merge, which two characters stand side by side in a token. Takes
- * numbers, gives numbers. */
+/* Tables of byte pair encoding: which two symbols merge, and which two characters are adjacent in a token. Takes
+ * numbers, returns numbers. */
 #ifndef AH_TOKENIZER_BPE_TABLE_H
 #define AH_TOKENIZER_BPE_TABLE_H
 
@@ -12,17 +12,17 @@ struct ah_bpe_merge {
 };
 
 struct ah_bpe_slot {
-    uint64_t pair; /* left and right; all ones: free */
+    uint64_t pair; /* left and right id; all ones: free slot */
     uint32_t rank; /* lower merges first */
     int32_t merged;
 };
 struct ah_bpe_table {
     struct ah_bpe_slot *slots; /* [mask + 1] */
     size_t mask;
-    int shift; /* which bits of a hash choose the slot */
+    int shift; /* right shift of a hash that gives the slot */
 };
 
-/* Ranks are positions; of a pair that comes twice the later counts. AH_ENOMEM. */
+/* Fills the table. A merge's rank is its position; of a pair that occurs twice the later counts. AH_ENOMEM. */
 int ah__bpe_table_init(struct ah_bpe_table *table, const struct ah_bpe_merge *merges, size_t count);
 void ah__bpe_table_fini(struct ah_bpe_table *table);
 
@@ -34,7 +34,7 @@ static inline size_t ah__bpe_table_slot(const struct ah_bpe_table *table, uint64
     return slot;
 }
 
-/* Null: the two do not merge. */
+/* Returns the merge of two ids, null: they do not merge. */
 static inline const struct ah_bpe_slot *ah__bpe_table_find(const struct ah_bpe_table *table, int32_t left,
                                                            int32_t right)
 {
@@ -43,10 +43,10 @@ static inline const struct ah_bpe_slot *ah__bpe_table_find(const struct ah_bpe_t
     return slot->pair == pair ? slot : NULL;
 }
 
-/* A set of pairs of characters; zero-initialised is empty. */
+/* A set of pairs of characters; zero-initialised it is empty. */
 struct ah_char_pairs {
     uint64_t ascii[128][2]; /* bits by the second character */
-    uint64_t *slots;        /* [slot_count], all ones: free */
+    uint64_t *slots;        /* [slot_count], all ones: free slot */
     size_t slot_count, count;
 };
 int ah__char_pairs_add(struct ah_char_pairs *pairs, uint32_t left, uint32_t right);

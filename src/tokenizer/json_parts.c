@@ -26,7 +26,8 @@ int ah__part_read(struct ah_subword_recipe *recipe, const struct ah_json *json, 
     return status;
 }
 
-/* Where a member object of an array has its own path: as in base/json.c, freed with the tree. */
+/* Reads each object of an array. The path of an object for messages, such as "decoders[1]", is kept in its node, as in
+ * base/json.c, and freed with the tree. */
 int ah__json_each(struct ah_subword_recipe *recipe, const struct ah_json *json, const char *key,
                   int (*read)(struct ah_subword_recipe *recipe, const struct ah_json *json))
 {

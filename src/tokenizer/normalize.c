@@ -8,8 +8,8 @@
 
 /* ---- Unicode's normal forms -------------------------------------------------------------------------------------- */
 
-/* Characters that normal form C leaves alone and that never join with what stands before them: the common ones, so that
- * most text is only looked at. */
+/* Returns true for common characters that normal form C never changes and never joins with the character before. Text
+ * of such characters alone is not normalized. */
 static bool is_settled(uint32_t code, bool composed)
 {
     static const uint32_t ranges[][2] = {{0xa0, 0x2ff},    {0x388, 0x482},    {0x48a, 0x58f},   {0x2002, 0x20cf},
@@ -23,8 +23,8 @@ static bool is_settled(uint32_t code, bool composed)
     return false;
 }
 
-/* Where the next part that may change begins and ends: from the last settled character before one that is not to the
- * next settled one. Both are `length` when there is none. */
+/* Finds the next part that may change: from the last settled character before one that is not settled, to the next
+ * settled one. Both *start and *end are `length` if there is none. */
 static void next_unsettled(size_t *start, size_t *end, const char *text, size_t length, size_t from, bool composed)
 {
     size_t last = from, at = from, bytes;
@@ -53,7 +53,7 @@ static int codes_add(struct ah_buf *to, const int32_t *codes, int64_t count)
 
 static int form_add(struct ah_buf *to, const char *text, size_t length, int options)
 {
-    enum { GROWTH = 18 }; /* no character becomes more than that many */
+    enum { GROWTH = 18 }; /* most codes that one character becomes */
     int32_t few[256], *codes = few;
     utf8proc_ssize_t room = AH_LENGTH(few), count;
     if (length * GROWTH > AH_LENGTH(few)) {
@@ -73,7 +73,7 @@ static int form_add(struct ah_buf *to, const char *text, size_t length, int opti
     return status;
 }
 
-/* False in *changed: nothing was added, the text is normal already. */
+/* Appends the text in a normal form. *changed false: appends nothing, since the text is normal already. */
 static int form_apply(bool *changed, struct ah_buf *to, const char *text, size_t length, enum ah_normal_kind kind)
 {
     static const int options[] = {
@@ -134,7 +134,8 @@ static int step_apply(bool *changed, struct ah_buf *to, const char *text, size_t
     return to->status;
 }
 
-/* Unicode's normal forms make at most 18 times as much; replacements may be anything. */
+/* Returns the most bytes that normalizing may produce. Unicode's normal forms need at most 18 times the length;
+ * replacements may need any. */
 static size_t most_of(size_t length)
 {
     enum { GROWTH = 64, ANYWAY = 64 << 10 };

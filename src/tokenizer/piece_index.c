@@ -40,7 +40,7 @@ void ah__piece_index_fini(struct ah_piece_index *index)
     ah__free(index->entries);
 }
 
-/* The first of the walk's entries whose next byte is `byte` or higher. */
+/* Returns the first of the walk's entries whose next byte is `byte` or higher. */
 static size_t bound(const struct ah_piece_walk *walk, int byte)
 {
     const struct ah_piece_entry *entries = walk->index->entries;

@@ -8,20 +8,20 @@ struct flow {
     void *context;
 };
 
-/* From step `at` on. */
+/* Runs the steps from `at` on. */
 static int step_run(const struct flow *flow, int at, const char *text, size_t length, bool at_start);
 
 /* ---- splits ------------------------------------------------------------------------------------------------------ */
 
-/* A part of the text at hand that waits for what comes behind it. */
+/* A split in progress. A part of the text waits until the next part shows whether both are joined. */
 struct split {
     const struct flow *flow;
     int at;
     const char *text;
     bool at_start;
-    size_t start, end; /* waits */
-    bool waiting;      /* something does; it may be empty, and then parts the ones at its sides all the same */
-    bool matched;      /* the last part did */
+    size_t start, end; /* the waiting part */
+    bool waiting;      /* a part waits; it may be empty, and then still separates its neighbours */
+    bool matched;      /* the last part matched */
 };
 
 static int part_emit(const struct split *split, size_t start, size_t end)
@@ -35,7 +35,7 @@ static int waiting_emit(struct split *split)
     return split->start < split->end ? part_emit(split, split->start, split->end) : AH_OK;
 }
 
-/* Whether the part joins what waits; both lie side by side. */
+/* Returns true if the part joins the waiting part, which is next to it. */
 static bool joins(const struct split *split, enum ah_split_behavior behavior, bool match)
 {
     switch (behavior) {
@@ -91,7 +91,7 @@ static int split_run(const struct flow *flow, int at, const char *text, size_t l
             break;
         if (done < start)
             AH_TRY(part_take(&split, done, start, false));
-        if (start < end || end > done || !any) /* an empty match right behind a match is none */
+        if (start < end || end > done || !any) /* an empty match right after a match does not count */
             AH_TRY(part_take(&split, start, end, true));
         any = true;
         done = end;
@@ -116,7 +116,7 @@ static int space_run(const struct flow *flow, int at, const char *text, size_t l
                                     : scratch->status;
 }
 
-/* Bytes of a space or mark at the place; 0: something else stands there. */
+/* Returns the bytes of a space or mark at the place; 0: other text is there. */
 static size_t mark_bytes(const struct ah_pre_step *step, const char *text, size_t length)
 {
     if (text[0] == ' ')

@@ -1,6 +1,6 @@
 #include "tokenizer/protobuf.h"
 
-/* Seven bits a byte, the lowest first; the highest bit says that more follow. */
+/* Reads seven bits from each byte, the lowest first; the highest bit says that more bytes follow. */
 static bool varint(uint64_t *value, struct ah_protobuf *from)
 {
     enum { BITS = 7, MOST = 70 };
@@ -14,7 +14,7 @@ static bool varint(uint64_t *value, struct ah_protobuf *from)
     return false;
 }
 
-/* Little-endian. */
+/* Reads a little-endian number. */
 static bool fixed(uint64_t *value, struct ah_protobuf *from, unsigned bytes)
 {
     *value = 0;

@@ -5,8 +5,8 @@
 
 #include "base/alloc.h"
 
-/* A match may go back so many times; most take a handful. One that takes more than FREE is tried again with the next
- * limit, which the text pays for: so a text takes a bounded time, too. */
+/* A match may backtrack so many times; most need a handful. A match that needs more than FREE_TRIES is tried again with
+ * the next limit, whose tries count against the text's limit text_tries: so a text takes a bounded time, too. */
 enum { FREE_TRIES = 256, MOST_TRIES = 1 << 24, TRIES_GROWTH = 16, STACK_MOST = 1 << 22 };
 static const int64_t text_tries = (int64_t)1 << 28;
 
@@ -14,10 +14,10 @@ struct ah_regex {
     regex_t *code;
     OnigRegion *region;
     OnigMatchParam *limits;
-    int64_t spent; /* tries of this text beyond the free ones */
+    int64_t spent; /* tries on this text beyond the free ones */
 };
 
-/* Not safe beside other calls, so before main. */
+/* onig_initialize is not thread-safe, so it runs before main. */
 __attribute__((constructor)) static void engine_start(void)
 {
     OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
@@ -29,7 +29,7 @@ static int no_memory(void)
     return ah__fail(AH_ENOMEM, "out of host memory: a regular expression");
 }
 
-/* Where what stands at `at` outside of classes and escapes ends. */
+/* Returns the end of the part at `at`: a character, an escape or a class. */
 static const char *part_end(const char *at)
 {
     if (*at == '\\' && at[1])
@@ -41,8 +41,8 @@ static const char *part_end(const char *at)
     return *at ? at + 1 : at;
 }
 
-/* Engines disagree about what "(?i)" before a "|" holds for, and so do files written for them: Oniguruma takes it for a
- * group up to the end, Perl's kin for a flag of the branches. No tokenizer in use needs it. */
+/* Refuses "(?i)" before a "|". Engines, and files written for them, disagree about its scope: Oniguruma reads it as a
+ * group up to the end, Perl and its relatives as a flag of all branches. No tokenizer in use needs it. */
 static int flags_check(const char *pattern)
 {
     for (const char *at = pattern; *at; at = part_end(at)) {

@@ -44,12 +44,12 @@ static int row_add(struct ah_sentencepiece *pieces, const struct ah_token_row *r
     if (ah__token_map_find(&pieces->map, row->text, row->length) >= 0)
         return ah__fail(AH_EINPUT, "%s: piece %d: found '%.*s' a second time, expected it once", path, id,
                         row->length < 40 ? (int)row->length : 40, row->text);
-    if (pieces->unigram || row->type != AH_TOKEN_USER) /* BPE never joins those, nor what is beside them */
+    if (pieces->unigram || row->type != AH_TOKEN_USER) /* BPE never joins user-defined pieces with their neighbours */
         AH_TRY(pairs_add(pieces, row));
     return ah__token_map_add(&pieces->map, id, row->text, row->length);
 }
 
-/* The map's texts stay where they are from now on. */
+/* Fills the indexes. They point to the map's texts, so no text may be added after this. */
 static int indexes_fill(struct ah_sentencepiece *pieces)
 {
     for (int32_t id = 0; id < pieces->map.size; id++) {
@@ -148,12 +148,13 @@ static int symbol_add(struct ah_sentencepiece *pieces, const struct ah_piece_sym
     return AH_OK;
 }
 
-/* A section ends where no piece has the two characters side by side, or where two symbols join nothing. */
+/* Encodes a text section by section. A section ends between two characters that are adjacent in no piece, and before
+ * and after a user-defined piece, which joins nothing. */
 static int sections_encode(struct ah_sentencepiece *pieces, size_t length)
 {
     size_t start = 0;
     uint32_t before = 0;
-    bool apart = false; /* from what comes next */
+    bool apart = false; /* the previous symbol joins nothing */
     for (size_t at = 0, bytes; at < length; at += bytes) {
         size_t whole = pieces->unigram ? 0 : ah__piece_longest(&pieces->whole, pieces->text + at, length - at);
         uint32_t code = ah__utf8_code(pieces->text + at, ah__utf8_bytes(pieces->text[at]));

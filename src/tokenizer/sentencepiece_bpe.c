@@ -1,4 +1,4 @@
-/* SentencePiece's BPE of one section. */
+/* Encodes one section by SentencePiece's BPE. */
 #include "base/alloc.h"
 #include "tokenizer/sentencepiece_parts.h"
 
@@ -55,7 +55,7 @@ static int pair_join(struct ah_sentencepiece *pieces, const struct ah_piece_pair
 {
     struct ah_piece_symbol *left = &pieces->symbols[pair->left], *right = &pieces->symbols[pair->right];
     if (!left->length || !right->length || left->length + right->length != pair->length)
-        return AH_OK; /* one of them joined another meanwhile */
+        return AH_OK; /* one of the symbols has joined another meanwhile */
     left->length = pair->length;
     left->next = right->next;
     if (right->next >= 0)
@@ -65,7 +65,8 @@ static int pair_join(struct ah_sentencepiece *pieces, const struct ah_piece_pair
     return pair_try(pieces, pair->left, left->next);
 }
 
-/* An unused piece becomes the two that it was put together from, and they may be unused, too. */
+/* Appends a symbol's ids. An unused piece is split into the two pieces that it was joined from, which may be unused,
+ * too. */
 static int symbol_emit(struct ah_sentencepiece *pieces, size_t at, size_t length)
 {
     size_t ends[AH_PIECE_BYTES], depth = 0;

@@ -23,7 +23,7 @@ static int fail_message(const struct reading *reading, const char *what)
     return ah__fail(AH_EINPUT, "%s: %s: found bytes that are no message of protocol buffers", reading->path, what);
 }
 
-/* Fields of other numbers are passed over, as protocol buffers ask for; one of another kind is no such field. */
+/* Returns true if the field has this number and kind. Other fields are ignored, as protocol buffers require. */
 static bool is(const struct ah_protobuf_field *field, uint32_t number, enum ah_protobuf_kind kind)
 {
     return field->number == number && field->kind == kind;
@@ -130,7 +130,7 @@ static int normalizer_read(struct reading *reading, const struct ah_protobuf_fie
     return from.wrong ? fail_message(reading, "normalizer_spec") : AH_OK;
 }
 
-/* Rules for decoding: no model that is known has them. */
+/* Fails if there are rules for decoding. No known model has any. */
 static int denormalizer_read(struct reading *reading, const struct ah_protobuf_field *message)
 {
     struct ah_protobuf from = ah__protobuf_message(message);

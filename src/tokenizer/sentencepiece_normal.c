@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "tokenizer/utf8.h"
 
-/* A rule replaces at most so many bytes, which bounds the time at one place. */
+/* Most bytes that a rule replaces, which bounds the time at one place. */
 enum { RULE_BYTES = 1024 };
 
 /* ---- the double array -------------------------------------------------------------------------------------------- */
@@ -16,14 +16,15 @@ static uint32_t little_endian(const char *bytes)
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* Of a unit: bit 8 says that a value stands in the unit it leads to, bits 10 to 30 how far that lies, in units or,
- * where bit 9 is set, in 256 of them; the label is the lowest byte, and bit 31, which only values have. */
+/* Returns the offset of a unit. Its bits: the lowest byte is the label; bit 8 says that the unit at the offset is a
+ * value; bits 10 to 30 are the offset in units or, if bit 9 is set, in 256 units; bit 31 marks a value. */
 static size_t unit_offset(uint32_t unit)
 {
     return (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6);
 }
 
-/* Bytes of the longest replaced text that this one begins with; 0: none. *value: of its replacement. */
+/* Returns the bytes of the longest replaced text with which this text begins; 0: none. *value: place of its replacement
+ * in `texts`. */
 static size_t rule_find(size_t *value, const struct ah_sentencepiece_normalizer *normalizer, const char *text,
                         size_t length)
 {
@@ -45,7 +46,7 @@ static size_t rule_find(size_t *value, const struct ah_sentencepiece_normalizer 
     return longest;
 }
 
-/* The array's length in bytes, the array, and the texts. */
+/* Reads the rules: the array's length in bytes, the array, and the texts. */
 static int rules_read(struct ah_sentencepiece_normalizer *normalizer, const struct ah_sentencepiece_text *rules,
                       const char *path)
 {
@@ -90,7 +91,7 @@ void ah__sentencepiece_normalizer_fini(struct ah_sentencepiece_normalizer *norma
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 struct part {
-    const char *text; /* what takes the place of the first `taken` bytes */
+    const char *text; /* replacement of the first `taken` bytes */
     size_t length, taken;
 };
 

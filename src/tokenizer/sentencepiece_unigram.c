@@ -1,5 +1,6 @@
-/* SentencePiece's unigrams of one section: the pieces whose scores add up to most, by Viterbi's algorithm over the
- * bytes. Sums are floats from the text's beginning on, as in the sentencepiece library, so that ties end alike. */
+/* Encodes one section by SentencePiece's unigrams: the pieces with the highest sum of scores, by Viterbi's algorithm
+ * over the bytes. Sums are floats from the text's beginning on, as in the sentencepiece library, so that ties end
+ * alike. */
 #include "base/alloc.h"
 #include "tokenizer/sentencepiece_parts.h"
 #include "tokenizer/utf8.h"
@@ -10,25 +11,25 @@ static void way_try(struct ah_piece_way *way, float score, int32_t id, size_t st
         *way = (struct ah_piece_way){score, id, (uint32_t)start};
 }
 
-/* A user-defined piece costs nothing, so that it is always taken, the longest first. */
+/* Returns the score of a piece. A user-defined piece has no penalty, so that it is always taken, the longest first. */
 static float score_of(const struct ah_sentencepiece *pieces, int32_t id, size_t length)
 {
     return pieces->types[id] == AH_TOKEN_USER ? (float)(0.1 * (double)(length - 1)) : pieces->scores[id];
 }
 
-/* The sum up to `at`. Long texts begin anew at zero, since large sums have no room for small scores. */
+/* Returns the sum up to `at`. In long texts it starts again at zero, since small scores would vanish in a large sum. */
 static float sum_till(struct ah_sentencepiece *pieces, size_t at, size_t length)
 {
     static const float most = 100000;
     float till = at ? pieces->ways[at].score : pieces->till;
     if (till >= -most && till <= most)
         return till;
-    for (size_t i = at; i <= length && i - at <= AH_PIECE_BYTES; i++) /* no way leads further yet */
+    for (size_t i = at; i <= length && i - at <= AH_PIECE_BYTES; i++) /* no way ends beyond this yet */
         pieces->ways[i].score -= till;
     return 0;
 }
 
-/* Pieces that begin at a character, and, where none is that character alone, an unknown one. */
+/* Tries the pieces that begin at a character, and an unknown piece if the character alone is no piece. */
 static void ways_from(struct ah_sentencepiece *pieces, size_t start, size_t at, size_t end)
 {
     enum { UNKNOWN_PENALTY = 10 };
@@ -49,13 +50,14 @@ static void ways_from(struct ah_sentencepiece *pieces, size_t start, size_t at, 
         way_try(&ways[at + character - start], pieces->lowest - UNKNOWN_PENALTY + till, pieces->unknown, at - start);
 }
 
-/* The ways hold the best one backwards; turned around, each start says where its piece ends. */
+/* Appends the ids of the best way. The ways lead backwards; this turns them around, so that each start holds the end of
+ * its piece. */
 static int ways_emit(struct ah_sentencepiece *pieces, size_t start, size_t length)
 {
     struct ah_piece_way *ways = pieces->ways;
     for (size_t end = length, behind = length; end > 0;) {
         size_t begin = ways[end].start;
-        ways[end].start = (uint32_t)behind; /* where the piece behind it ends */
+        ways[end].start = (uint32_t)behind; /* end of the next piece */
         behind = end;
         end = begin;
         if (end == 0)

@@ -1,6 +1,6 @@
-/* What begins and ends texts. tokenizer_config.json and special_tokens_map.json have
- * texts of tokens, generation_config.json and config.json have
- * ids: the first of them that says it counts for one token, and all of them for what ends a model's writing. */
+/* Finds the tokens that begin and end texts. tokenizer_config.json and special_tokens_map.json name them by text,
+ * generation_config.json and config.json by id. The first file that names a token counts, but every end token of any
+ * file ends a model's answer. */
 #include <string.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ static int stop_add(struct ah_subword *subword, int32_t id)
     return ah__ids_add(&subword->stops, &id, 1);
 }
 
-/* Takes an id as the beginning or the end of texts where none is known yet; -1 and ids without a token say nothing: a
+/* Takes an id as the token that begins or ends texts if none is known yet. -1 and ids without a token are ignored: a
  * config.json often has those of the model it was written for. */
 static int id_take(struct ah_subword *subword, double value, bool end)
 {

@@ -11,8 +11,8 @@
 struct encoding {
     struct ah_subword *subword;
     struct ah_ids ids;
-    const char *text, *normal; /* where the text, and the normalized part of it, begin */
-    bool at_start;             /* that part is where the text begins */
+    const char *text, *normal; /* beginning of the text, and of the current normalized part */
+    bool at_start;             /* that part is the beginning of the text */
     struct ah_buf buffers[2];
 };
 
@@ -69,7 +69,7 @@ static int encode_around(int32_t **ids, int64_t *count, const struct ah_tokenize
 {
     struct ah_subword *subword = (struct ah_subword *)tokenizer;
     struct encoding encoding = {.subword = subword};
-    /* an array even of nothing */
+    /* makes an array even if there are no ids */
     int status = ah__grow(&encoding.ids.ids, &encoding.ids.room, 1 + length / 8, sizeof *encoding.ids.ids);
     if (status == AH_OK && around)
         status = ah__ids_add(&encoding.ids, subword->before.ids, subword->before.count);
@@ -112,7 +112,7 @@ static int subword_decode(char **text, size_t *length, const struct ah_tokenizer
             return ah__fail(AH_EINPUT, "token %lld: found %d, expected below the tokenizer's vocabulary of %d",
                             (long long)i, ids[i], tokenizer->vocab_size);
     int status = ah__token_decoder_text(&to, subword->decoder, ids, count);
-    ah__buf_add(&to, "", 0); /* there is a text even of nothing */
+    ah__buf_add(&to, "", 0); /* makes a text even if there are no ids */
     if (status == AH_OK)
         status = to.status;
     if (status != AH_OK) {
@@ -176,7 +176,7 @@ static void subword_close(const struct ah_tokenizer *tokenizer)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-/* Which symbols bytes have: GPT-2's characters, or what byte fallback writes. */
+/* Fills the ids of bytes: of GPT-2's characters, or of the tokens of byte fallback. */
 static void byte_ids_fill(int32_t byte_ids[256], const struct ah_subword_recipe *recipe)
 {
     const struct ah_token_map *vocab = &recipe->subword->vocab;
@@ -237,7 +237,7 @@ static int make_bpe(const struct ah_subword_recipe *recipe)
     return ah__bpe_new(&subword->bpe, &options);
 }
 
-/* A token that is looked for in normalized text stands for its normalized content, as in the tokenizers library. */
+/* Adds an added token. If it is looked for in normalized text, it decodes to that, as in the tokenizers library. */
 static int own_add(struct ah_subword *subword, const struct ah_added_token *token)
 {
     const char *text = token->content;
@@ -251,7 +251,7 @@ static int own_add(struct ah_subword *subword, const struct ah_added_token *toke
     return status;
 }
 
-/* Of pieces, the unknown one decodes to what the model says. */
+/* Makes the decoder. With SentencePiece the unknown piece decodes to the text that the model names. */
 static int make_decoder(const struct ah_subword_recipe *recipe)
 {
     struct ah_subword *subword = recipe->subword;
@@ -271,7 +271,7 @@ static int make_decoder(const struct ah_subword_recipe *recipe)
     return status;
 }
 
-/* What the file asks for. */
+/* Puts the file's path before the message of an error. */
 static int of_file(int status, const struct ah_subword_recipe *recipe)
 {
     return status == AH_EINPUT ? ah__fail_prefix(status, "%s", recipe->path) : status;
@@ -318,7 +318,7 @@ static int subword_new(struct ah_subword **out)
     return AH_OK;
 }
 
-/* What was read, or why it was not. */
+/* Frees the recipe and returns the tokenizer; on failure frees that too. */
 static int recipe_close(const struct ah_tokenizer **out, struct ah_subword_recipe *recipe, int status)
 {
     ah__free(recipe->merges);
@@ -331,7 +331,7 @@ static int recipe_close(const struct ah_tokenizer **out, struct ah_subword_recip
     return status;
 }
 
-/* Of pieces: what begins and ends texts is known now. */
+/* With SentencePiece: sets the tokens around a prompt, after all files have been read. */
 static int around_fill(const struct ah_subword_recipe *recipe)
 {
     struct ah_subword *subword = recipe->subword;

@@ -1,5 +1,5 @@
-/* Reads tokenizer.json, as the tokenizers library writes it. What this project does not do is refused by its name:
- * nothing in the file is passed over but truncation and padding, which belong to batches of other programs. */
+/* Reads tokenizer.json, as the tokenizers library writes it. A feature that this library does not have is an error that
+ * names it. Nothing in the file is ignored but truncation and padding, which concern batches of other programs. */
 #include <string.h>
 
 #include "base/file.h"
@@ -157,7 +157,7 @@ static int pre_digits(struct ah_subword_recipe *recipe, const struct ah_json *js
                                  json->where);
 }
 
-/* One character. */
+/* Reads a text of one character. */
 static int mark_read(char mark[5], const struct ah_json *json, const char *key)
 {
     const char *text;
@@ -169,7 +169,7 @@ static int mark_read(char mark[5], const struct ah_json *json, const char *key)
     return AH_OK;
 }
 
-/* Older files have only add_prefix_space. */
+/* Reads the scheme. Older files have only add_prefix_space. */
 static int scheme_read(enum ah_prepend_scheme *out, const struct ah_json *json)
 {
     bool prefix_space;
@@ -222,7 +222,7 @@ static int decode_sequence(struct ah_subword_recipe *recipe, const struct ah_jso
     return ah__json_each(recipe, json, "decoders", decoder_read);
 }
 
-/* In which order parts of a decoder may stand: each does to what comes from those before it. */
+/* The order in which parts of a decoder may come: each changes the result of the parts before it. */
 enum stage { STAGE_REPLACE = 1, STAGE_BYTES, STAGE_MARK, STAGE_FUSE, STAGE_STRIP, STAGE_ALONE };
 
 static int stage_enter(struct ah_subword_recipe *recipe, const struct ah_json *json, enum stage stage)
@@ -321,7 +321,7 @@ static int added_read(struct ah_subword_recipe *recipe, const struct ah_json *js
     return ah__subword_add_token(recipe, token, json->where);
 }
 
-/* A part that may be null or missing. */
+/* Reads a part that may be null or missing. */
 static int part_read(struct ah_subword_recipe *recipe, const struct ah_json *json, const char *key,
                      int (*read)(struct ah_subword_recipe *recipe, const struct ah_json *json))
 {

@@ -1,16 +1,17 @@
-/* What the readers of tokenizer.json share (subword_json.c, subword_model.c). */
+/* Functions that the readers of tokenizer.json share (subword_json.c, subword_model.c). */
 #ifndef AH_TOKENIZER_SUBWORD_JSON_H
 #define AH_TOKENIZER_SUBWORD_JSON_H
 
 #include "tokenizer/json_parts.h"
 #include "tokenizer/subword.h"
 
-/* {"String": text} or {"Regex": text}, not empty. */
+/* Reads {"String": text} or {"Regex": text}, not empty. */
 int ah__pattern_read(const char **text, bool *literal, const struct ah_json *json, const char *key);
 
-/* "model": the vocabulary, merges and what becomes of unknown characters. The unknown token points into the tree. */
+/* Reads "model": the vocabulary, merges and the treatment of unknown characters. The unknown token points into the
+ * tree. */
 int ah__model_read(struct ah_subword_recipe *recipe, const struct ah_json *json);
-/* "post_processor". */
+/* Reads "post_processor". */
 int ah__template_read(struct ah_subword_recipe *recipe, const struct ah_json *json);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads vocab.json and merges.txt, the older files of byte-level BPE: GPT-2's, or, where tokenizer_config.json names
- * its class, Qwen2's. Added tokens come from tokenizer_config.json, or from added_tokens.json and
+/* Reads vocab.json and merges.txt, the older files of byte-level BPE: GPT-2's, or Qwen2's if tokenizer_config.json
+ * names its class. Added tokens come from tokenizer_config.json, or from added_tokens.json and
  * special_tokens_map.json. */
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static bool flag(const cJSON *object, const char *key)
     return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
-/* {"50256": {"content": ..., "lstrip": ...}, ...} */
+/* Reads {"50256": {"content": ..., "lstrip": ...}, ...} */
 static int decoder_tokens(struct ah_subword_recipe *recipe, const struct ah_json *config)
 {
     struct ah_json tokens;
@@ -84,7 +84,7 @@ static int decoder_tokens(struct ah_subword_recipe *recipe, const struct ah_json
     return AH_OK;
 }
 
-/* {"<text>": id, ...} */
+/* Reads {"<text>": id, ...} */
 static int listed_tokens(struct ah_subword_recipe *recipe, const struct ah_json *list)
 {
     for (const cJSON *child = list->node->child; child; child = child->next) {
@@ -96,7 +96,7 @@ static int listed_tokens(struct ah_subword_recipe *recipe, const struct ah_json 
     return AH_OK;
 }
 
-/* A special token of the vocabulary, or one that was listed. */
+/* Adds a special token: one of the vocabulary, or an added token, which becomes special. */
 static int special_add(struct ah_subword_recipe *recipe, const char *text)
 {
     int32_t id = text ? ah__token_map_find(&recipe->subword->vocab, text, strlen(text)) : -1;
@@ -136,7 +136,7 @@ static int qwen2_read(struct ah_subword_recipe *recipe, const struct ah_json *co
     return ah__subword_add_byte_level(recipe, false, false, "Qwen2's pre-tokenizer");
 }
 
-/* Python's classes. Without a word of the files GPT-2's has a token that begins texts, Qwen2's has none. */
+/* Python's classes. If no file says otherwise, GPT-2's has a token that begins texts, Qwen2's has not. */
 struct kind {
     const char *name;
     int (*read)(struct ah_subword_recipe *recipe, const struct ah_json *config);
@@ -182,7 +182,7 @@ static int32_t token_id(const struct ah_subword_recipe *recipe, const char *text
     return text ? ah__token_map_find(&recipe->subword->vocab, text, strlen(text)) : -1;
 }
 
-/* A key that is null says that there is none. */
+/* Reads the tokens around a text. A key that is null means that there is no such token. */
 static int around_take(struct ah_subword_recipe *recipe, const struct ah_json *json)
 {
     if (cJSON_HasObjectItem(json->node, "bos_token"))
@@ -206,7 +206,7 @@ static int around_read(struct ah_subword_recipe *recipe, const struct ah_json *c
     return around_take(recipe, config);
 }
 
-/* Reads FOLDER/name; where there is none, `otherwise` says whether `read` is called without. */
+/* Reads FOLDER/name. If there is no such file, `read` is called with null if `otherwise` is set. */
 static int file_read(struct ah_subword_recipe *recipe, const char *folder, const char *name, bool otherwise,
                      int (*read)(struct ah_subword_recipe *recipe, const struct ah_json *json))
 {
@@ -230,8 +230,8 @@ int ah__subword_add_tokens(struct ah_subword_recipe *recipe, const char *folder)
     return file_read(recipe, folder, "special_tokens_map.json", false, mapped_tokens);
 }
 
-/* As transformers 5 does for either class, from OPT on: special_tokens_map.json counts where tokenizer_config.json has
- * no added_tokens_decoder. */
+/* Sets the tokens around a prompt, as transformers 5 does for both classes, from OPT on: special_tokens_map.json counts
+ * if tokenizer_config.json has no added_tokens_decoder. */
 static int around_set(struct ah_subword_recipe *recipe, const char *folder)
 {
     struct ah_subword *subword = recipe->subword;
@@ -261,7 +261,7 @@ static int merges_file_read(struct ah_subword_recipe *recipe, const char *folder
     AH_TRY(merges_read(recipe, folder));
     AH_TRY(file_read(recipe, folder, "tokenizer_config.json", true, class_read));
     AH_TRY(ah__subword_add_tokens(recipe, folder));
-    AH_TRY(special_add(recipe, END_OF_TEXT)); /* GPT-2's and Qwen2's, whether or not a file says so */
+    AH_TRY(special_add(recipe, END_OF_TEXT)); /* a token of GPT-2 and Qwen2, even if no file lists it */
     return around_set(recipe, folder);
 }
 

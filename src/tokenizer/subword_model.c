@@ -1,11 +1,11 @@
-/* Of tokenizer.json: the model (BPE) and what the post-processor puts around a text. */
+/* Reads from tokenizer.json the model (BPE) and the ids that the post-processor puts around a text. */
 #include <string.h>
 
 #include "tokenizer/subword_json.h"
 
 /* ---- model ------------------------------------------------------------------------------------------------------- */
 
-/* "left right" */
+/* Reads a merge "left right". */
 static int merge_text(struct ah_subword_recipe *recipe, const char *text, const char *where)
 {
     const char *space = strchr(text, ' ');
@@ -15,7 +15,7 @@ static int merge_text(struct ah_subword_recipe *recipe, const char *text, const 
     return ah__subword_add_merge(recipe, text, (size_t)(space - text), space + 1, strlen(space + 1), where);
 }
 
-/* ["left", "right"] */
+/* Reads a merge ["left", "right"]. */
 static int merge_pair(struct ah_subword_recipe *recipe, const cJSON *pair, const char *where)
 {
     const cJSON *left = cJSON_IsArray(pair) ? pair->child : NULL, *right = left ? left->next : NULL;
@@ -45,7 +45,7 @@ static int flag_read(bool *out, const struct ah_json *json, const char *key)
     return ah__json_has(json, key) ? ah__json_bool(out, json, key) : AH_OK;
 }
 
-/* Parts of words at their end or inside have texts of their own in some tokenizers, but in none of these. */
+/* Fails if parts at the end or inside of words have texts of their own: no supported tokenizer has this. */
 static int affix_check(const struct ah_json *json, const char *key)
 {
     const char *text = "";
@@ -76,7 +76,7 @@ int ah__model_read(struct ah_subword_recipe *recipe, const struct ah_json *json)
                                        "merges",
                                        NULL};
     struct ah_json vocab;
-    const char *type = "BPE"; /* old files do not say it */
+    const char *type = "BPE"; /* old files do not name it */
     if (ah__json_has(json, "type"))
         AH_TRY(ah__json_string(&type, json, "type"));
     if (strcmp(type, "BPE") != 0)
@@ -117,7 +117,7 @@ static int ids_add(struct ah_subword_recipe *recipe, struct ah_ids *to, const st
     return AH_OK;
 }
 
-/* One piece of "single": a special token, by its name in `specials`, or the text. */
+/* Reads one piece of "single": a special token, by its name in `specials`, or the text. */
 static int piece_read(struct ah_subword_recipe *recipe, const struct ah_json *json)
 {
     static const char *const keys[] = {"SpecialToken", "Sequence", NULL};
@@ -155,7 +155,7 @@ static int template_processing(struct ah_subword_recipe *recipe, const struct ah
                : ah__fail(AH_EINPUT, "%s: key '%s.single': found no Sequence A, expected it", json->path, json->where);
 }
 
-/* It moves offsets, which are not given here. */
+/* Does nothing: a ByteLevel post-processor moves offsets, which this library does not return. */
 static int template_byte_level(struct ah_subword_recipe *recipe, const struct ah_json *json)
 {
     (void)recipe;

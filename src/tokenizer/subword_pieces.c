@@ -1,6 +1,6 @@
-/* Reads tokenizer.model or spiece.model, SentencePiece's file, with what tokenizer_config.json, added_tokens.json and
- * special_tokens_map.json beside it say. Pieces that stand for no text, and the unknown one, are added tokens: as in
- * Python's tokenizers, and not as in the sentencepiece library, they are found where their text stands. */
+/* Reads tokenizer.model or spiece.model, SentencePiece's file, and tokenizer_config.json, added_tokens.json and
+ * special_tokens_map.json beside it. Pieces without a text, and the unknown piece, are added tokens: their text is
+ * found in texts, as in Python's tokenizers and unlike the sentencepiece library. */
 #include <string.h>
 #include <unistd.h>
 
@@ -13,13 +13,13 @@ enum { MODEL_BYTES = 64 << 20 };
 
 /* ---- by class ---------------------------------------------------------------------------------------------------- */
 
-/* What Python's classes, as tokenizer_config.json names them, do around a text unless the file says otherwise. Classes
- * that are not here move ids about (XLM-RoBERTa's, CamemBERT's, Pegasus's), or have rules of their own. */
+/* Defaults of Python's classes, by the name in tokenizer_config.json. Other classes move ids (XLM-RoBERTa's,
+ * CamemBERT's, Pegasus's), or have other rules. */
 struct kind {
     const char *name;
     bool bos, eos;
-    int extra_ids;  /* T5: tokens behind the vocabulary, "<extra_id_0>" last */
-    bool adds_once; /* where there is no key 'legacy' */
+    int extra_ids;  /* T5: tokens after the vocabulary, "<extra_id_0>" last */
+    bool adds_once; /* default without a key 'legacy': adds the space once */
 };
 static const struct kind kinds[] = {
     {"LlamaTokenizer", true, false, 0, false},       {"CodeLlamaTokenizer", true, false, 0, true},
@@ -35,7 +35,7 @@ static bool name_is(const char *name, const char *kind)
     return strncmp(name, kind, length) == 0 && (!name[length] || strcmp(name + length, "Fast") == 0);
 }
 
-/* The class that a file names; null: none. Of the model's config.json also by what the model is. */
+/* Reads the class that a file names; null: none. The model's config.json may also imply it by the model's type. */
 static int class_read(const char **name, const struct ah_json *json)
 {
     const char *type = "";
@@ -47,7 +47,7 @@ static int class_read(const char **name, const struct ah_json *json)
     return AH_OK;
 }
 
-/* Without a class: BPE as Llama's, unigrams as bare ones. */
+/* Finds the defaults of the class. Without a class, BPE has Llama's, and unigrams add no tokens. */
 static int kind_find(struct kind *kind, const struct ah_json *json, bool unigram)
 {
     const char *name = NULL;
@@ -95,8 +95,8 @@ static int extra_ids_add(struct ah_subword_recipe *recipe, const struct ah_json 
     return AH_OK;
 }
 
-/* Control pieces; those that a file of the folder has already keep its flags. A token is looked for in the text as it
- * is, since pieces are normalized after it was split. */
+/* Adds control pieces and the unknown piece as added tokens. A token that a file of the folder has already added keeps
+ * its flags. Tokens are looked for in the original text, since pieces are normalized after it is split. */
 static int controls_add(struct ah_subword_recipe *recipe, const struct ah_sentencepiece_model *model)
 {
     for (size_t i = 0; i < model->count; i++) {
@@ -141,7 +141,8 @@ static int unknown_text_set(struct ah_subword_recipe *recipe, const struct ah_se
     return AH_OK;
 }
 
-/* The space that the model adds: never with `add_prefix_space` false, behind added tokens too unless `legacy` is. */
+/* Sets when the model's space is added: never if `add_prefix_space` is false; after added tokens, too, only if `legacy`
+ * is true. */
 static int spaces_set(struct ah_subword_recipe *recipe, const struct kind *kind, const struct ah_json *config)
 {
     bool legacy = !kind->adds_once, adds = true;
@@ -182,7 +183,7 @@ static int around_set(struct ah_subword_recipe *recipe, const struct kind *kind,
     return AH_OK;
 }
 
-/* FOLDER/name, which need not be there: then it has no node. The path stays in the arena, for messages. */
+/* Opens FOLDER/name. If there is no such file, the node is null. The path is in the arena, for messages. */
 static int json_open(struct ah_json *json, struct ah_arena *arena, const char *folder, const char *name)
 {
     char *path;
@@ -195,7 +196,8 @@ static int json_open(struct ah_json *json, struct ah_arena *arena, const char *f
     return access(kept, F_OK) == 0 ? ah__json_load(json, kept) : AH_OK;
 }
 
-/* Both may be without a node. tokenizer_config.json names the class, or else config.json does. */
+/* Applies the configurations; both may have no node. tokenizer_config.json names the class, or else config.json
+ * does. */
 static int configs_take(struct ah_subword_recipe *recipe, const char *folder, const struct ah_json *tokenizer,
                         const struct ah_json *model_config, const struct ah_sentencepiece_model *model)
 {

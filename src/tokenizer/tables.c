@@ -11,7 +11,7 @@
 
 /* ---- ways to split ----------------------------------------------------------------------------------------------- */
 
-/* Patterns as models' own tokenizer.json files have them. */
+/* Patterns, as in the models' own tokenizer.json files. */
 #define GPT2_SPLIT "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true}"
 #define BYTES_ONLY "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":false}"
 #define SPLIT(pattern)                                                                                                 \
@@ -25,7 +25,7 @@
 
 #define ISOLATED(pattern)                                                                                              \
     "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" pattern "\"},\"behavior\":\"Isolated\",\"invert\":false}"
-/* What llama.cpp does where a file's converter did not know the tokenizer. */
+/* Splits of llama.cpp for files whose converter did not know the tokenizer. */
 #define DEFAULT_SIGNS "[\\\\p{P}\\\\$\\\\+<=>\\\\^~\\\\|]+"
 #define DEFAULT_WORDS "'s|'t|'re|'ve|'m|'ll|'d| ?\\\\p{L}+| ?\\\\p{N}+| ?[^\\\\s\\\\p{L}\\\\p{N}]+|\\\\s+(?!\\\\S)"
 #define DEFAULT_SPLIT                                                                                                  \
@@ -71,7 +71,8 @@ bool ah__token_tables_pre(bool *add_bos, const char *pre)
     return split != NULL;
 }
 
-/* What all that lies between matches is removed from is what matches, of a pattern that leaves nothing between. */
+/* Replaces "remove all but matches" by "isolate matches": both give the same words with a pattern that leaves nothing
+ * between matches. */
 static void behavior_settle(cJSON *split)
 {
     const char *behavior = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(split, "behavior"));
@@ -82,7 +83,7 @@ static void behavior_settle(cJSON *split)
     cJSON_ReplaceItemInObjectCaseSensitive(split, "invert", cJSON_CreateFalse());
 }
 
-/* Without what changes no ids, and without `key`. */
+/* Copies a pre-tokenizer without keys that change no ids, and without `key`. */
 static cJSON *part_settle(const cJSON *part, const char *key)
 {
     cJSON *copy = cJSON_Duplicate(part, true), *child;
@@ -99,7 +100,7 @@ static cJSON *part_settle(const cJSON *part, const char *key)
     return copy;
 }
 
-/* But for `key`. */
+/* Returns true if the pre-tokenizers are equal but for `key`. */
 static bool splits_alike(const cJSON *part, const char *text, const char *key)
 {
     cJSON *known = cJSON_Parse(text), *a = part_settle(part, key), *b = part_settle(known, key);
@@ -110,7 +111,7 @@ static bool splits_alike(const cJSON *part, const char *text, const char *key)
     return same;
 }
 
-/* The first that splits so and ignores merges or not; of those one that normalizes alike, where there is one. */
+/* Returns the first row with this pre-tokenizer and ignore_merges, preferably one with the same normalization. */
 static const struct split *split_like(const cJSON *part, bool nfc, bool ignores)
 {
     const struct split *found = NULL;
@@ -121,7 +122,7 @@ static const struct split *split_like(const cJSON *part, bool nfc, bool ignores)
     return found;
 }
 
-/* Which one it is but for a key. */
+/* Returns the row whose pre-tokenizer is equal but for a key. */
 static const struct split *split_near(const cJSON *part, const char *key)
 {
     for (size_t i = 0; i < AH_LENGTH(splits); i++)
@@ -208,7 +209,7 @@ struct merges {
     size_t count, room;
 };
 
-/* As the tokenizers library orders them: the best score first; of one token, by the ids of its halves. */
+/* Compares as the tokenizers library does: the best score first, then by token, then by the ids of its halves. */
 static int compare_merges(const void *a, const void *b)
 {
     const struct merge *x = a, *y = b;
@@ -226,7 +227,7 @@ static bool is_piece(enum ah_token_type type)
     return type == AH_TOKEN_NORMAL || type == AH_TOKEN_USER || type == AH_TOKEN_UNUSED;
 }
 
-/* All ways to put a token together of two. */
+/* Adds all ways to join two tokens to this one. */
 static int merges_of(struct merges *merges, const struct ah_token_map *map, const struct ah_token_row *row, int32_t id)
 {
     for (size_t cut = ah__utf8_bytes(row->text[0]); cut < row->length; cut += ah__utf8_bytes(row->text[cut])) {
@@ -355,7 +356,8 @@ static void template_add(struct ah_buf *to, const struct ah_token_tables *tables
     ah__buf_printf(to, "}},");
 }
 
-/* Unused tokens of one text would be keys twice: none of them is ever found, so the first will do. */
+/* Appends the vocabulary. Unused tokens may share a text, which JSON cannot repeat as a key. No text becomes an unused
+ * token, so only the first is written. */
 static int vocab_add(struct ah_buf *to, const struct ah_token_tables *tables)
 {
     struct ah_token_map map = {0};
@@ -406,7 +408,7 @@ static int byte_level_add(struct ah_buf *to, const struct ah_token_tables *table
     return to->status;
 }
 
-/* What stands for a space. */
+/* SentencePiece's mark for a space. */
 #define MARK "\xe2\x96\x81"
 
 static void unknown_add(struct ah_buf *to, const struct ah_token_tables *tables)

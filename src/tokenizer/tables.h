@@ -1,17 +1,17 @@
-/* Tokenizers as other programs' files have them, GGUF's and SentencePiece's: tables of tokens with scores and types.
- * Takes such tables, gives the text of the tokenizer.json that says the same, as the tokenizers library would have it,
- * so that there is one reader and folders that are saved load elsewhere. Knows no files. */
+/* Converts tokenizers from the tables of other programs' files, GGUF's and SentencePiece's: tokens with scores and
+ * types. Returns the text of an equivalent tokenizer.json, as the tokenizers library would write it, so that one reader
+ * is enough and saved folders load in other programs. Knows no files. */
 #ifndef AH_TOKENIZER_TABLES_H
 #define AH_TOKENIZER_TABLES_H
 
 #include "base/json.h"
 
-/* The numbers are those of GGUF and of SentencePiece. */
+/* Types, with the numbers of GGUF and of SentencePiece. */
 enum ah_token_type {
     AH_TOKEN_NORMAL = 1,
     AH_TOKEN_UNKNOWN,
-    AH_TOKEN_CONTROL, /* stands for no text */
-    AH_TOKEN_USER,    /* found wherever it stands */
+    AH_TOKEN_CONTROL, /* has no text */
+    AH_TOKEN_USER,    /* found wherever its text occurs */
     AH_TOKEN_UNUSED,
     AH_TOKEN_BYTE, /* "<0x0A>" */
 };
@@ -19,33 +19,33 @@ enum ah_token_type {
 struct ah_token_row {
     const char *text; /* well-formed UTF-8 without zero bytes, not terminated */
     size_t length;
-    float score; /* of SentencePiece: higher ones merge first */
+    float score; /* SentencePiece: higher scores merge first */
     enum ah_token_type type;
-    int edges; /* of one that is found wherever it stands: bits of tokenizer.h's enum ah_token_edges */
+    int edges; /* for a token that is found anywhere: bits of tokenizer.h's enum ah_token_edges */
 };
 
 struct ah_token_tables {
     const char *path; /* for messages */
     const struct ah_token_row *rows;
     int32_t count;
-    /* Byte-level BPE: how text is split, by llama.cpp's name for it ("llama-bpe"); null: BPE of SentencePiece. */
+    /* Byte-level BPE: llama.cpp's name for the way to split text ("llama-bpe"); null: BPE of SentencePiece. */
     const char *pre;
-    const char *merges;    /* byte-level: texts of an array of JSON, "\"a b\",\"c d\"" */
-    bool prefix;           /* SentencePiece: a space before the text */
+    const char *merges;    /* byte-level: elements of a JSON array of texts, "\"a b\",\"c d\"" */
+    bool prefix;           /* SentencePiece: puts a space before the text */
     int32_t bos, eos;      /* -1: none */
-    bool add_bos, add_eos; /* around a prompt */
+    bool add_bos, add_eos; /* put around a prompt */
 };
 
-/* The text, freed with ah__free. AH_EINPUT names what is not known; AH_ENOMEM. */
+/* Makes the text, freed with ah__free. AH_EINPUT names an unknown value; AH_ENOMEM. */
 int ah__token_tables_json(char **text, const struct ah_token_tables *tables);
-/* How many ways there are to put a token of SentencePiece together of two others: its merges are those, in the order of
- * scores. AH_ENOMEM. */
+/* Counts the ways to join two tokens of SentencePiece to a third: these are its merges, in the order of scores.
+ * AH_ENOMEM. */
 int ah__token_tables_merges(int64_t *count, const struct ah_token_tables *tables);
-/* Whether a way to split is known, and whether texts begin with BOS where nothing says it. */
+/* Returns true if the way to split is known. *add_bos: texts begin with BOS unless the file says otherwise. */
 bool ah__token_tables_pre(bool *add_bos, const char *pre);
-/* The name of the way to split that a tokenizer.json's normalizer, pre_tokenizer and ignore_merges ask for.
- * *normalizes: it has text in NFC, too, which llama.cpp does not do, by any name. AH_EINPUT names what llama.cpp has no
- * name for; `path` is for messages. */
+/* Finds the name of the way to split that a tokenizer.json's normalizer, pre_tokenizer and ignore_merges describe.
+ * *normalizes: the tokenizer also converts text to NFC, which llama.cpp does for no name. AH_EINPUT names a setting for
+ * which llama.cpp has no name; `path` is for messages. */
 int ah__token_tables_pre_of(const char **pre, bool *normalizes, const cJSON *tokenizer, const char *path);
 
 #endif

@@ -5,27 +5,27 @@
 #include "base/alloc.h"
 #include "tokenizer/utf8.h"
 
-/* Of one token, and of all together. */
+/* Most bytes of one token's text, and of all together. */
 enum { PIECE_MOST = 1 << 20, PIECES_MOST = 1 << 28 };
 
 struct piece {
-    size_t at; /* in pieces.text */
+    size_t at; /* place in the decoder's text */
     uint32_t length;
     bool is_byte, present;
 };
 
 struct ah_token_decoder {
     struct ah_token_decoder_options options;
-    struct piece *pieces, *firsts; /* [size] by id; firsts: at a text's start; null: as pieces */
+    struct piece *pieces, *firsts; /* [size] by id; firsts: at a text's start, null: the same as pieces */
     int32_t size;
-    struct ah_buf text; /* what they point to */
+    struct ah_buf text; /* texts of the pieces */
 };
 
 /* ---- GPT-2's bytes ----------------------------------------------------------------------------------------------- */
 
 int ah__byte_of_char(uint32_t code)
 {
-    /* the others are 256, 257, ... in order of their bytes */
+    /* characters of the other bytes are 256, 257, ... in the order of the bytes */
     if ((code >= 33 && code <= 126) || (code >= 161 && code <= 172) || (code >= 174 && code <= 255))
         return (int)code;
     if (code < 256 || code > 323)
@@ -49,7 +49,7 @@ bool ah__bytes_of_text(struct ah_buf *to, const char *text, size_t length)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-/* Stops where it is clear that the result is too long. */
+/* Appends the text with replacements. Stops as soon as the result is too long. */
 static void replaced_add(struct ah_buf *to, const char *text, size_t length, const struct ah_decode_replace *replace)
 {
     size_t from_length = strlen(replace->from), done = 0;
@@ -64,7 +64,7 @@ static void replaced_add(struct ah_buf *to, const char *text, size_t length, con
     ah__buf_add(to, text + done, length - done);
 }
 
-/* The value of <0x41>; -1: the text is none. */
+/* Returns the value of <0x41>; -1: the text has another form. */
 static int byte_token(const char *text, size_t length)
 {
     static const char digits[] = "0123456789abcdef";
@@ -96,7 +96,7 @@ static int replace_all(struct ah_buf *text, const struct ah_token_decoder *decod
     return text->status;
 }
 
-/* The mark becomes a space, or at a text's start nothing. */
+/* Appends the text with a space for each mark, or nothing for it at a text's start if mark_drops. */
 static void marked_add(struct ah_buf *to, const struct ah_token_decoder *decoder, const char *text, size_t length,
                        bool first)
 {
@@ -212,7 +212,7 @@ const char *ah__token_decoder_piece(size_t *length, const struct ah_token_decode
     return piece->length ? decoder->text.text + piece->at : "";
 }
 
-/* Bytes of byte tokens that stand in a row: a text, or nothing is known of any of them. */
+/* Appends the bytes of byte tokens in a row: as text if they are well-formed, else U+FFFD for each byte. */
 static void run_end(struct ah_buf *to, const struct ah_buf *run)
 {
     if (run->length && ah__utf8_good(run->text, run->length))
@@ -222,7 +222,7 @@ static void run_end(struct ah_buf *to, const struct ah_buf *run)
             ah__buf_add(to, "\xef\xbf\xbd", 3);
 }
 
-/* The same by characters: what is none is U+FFFD. */
+/* Appends the bytes of byte tokens in a row by characters, with U+FFFD for each byte that belongs to none. */
 static void run_end_characters(struct ah_buf *to, const struct ah_buf *run)
 {
     size_t bytes;
@@ -280,7 +280,7 @@ static void pieces_text(struct ah_buf *to, struct ah_buf *run, const struct ah_t
 
 int ah__token_decoder_text(struct ah_buf *to, const struct ah_token_decoder *decoder, const int32_t *ids, int64_t count)
 {
-    struct ah_buf work = {0}; /* byte-level: all bytes; else those of byte tokens in a row */
+    struct ah_buf work = {0}; /* byte-level: all bytes; else bytes of byte tokens in a row */
     size_t start = to->length;
     if (decoder->options.by_piece) {
         by_piece_text(to, &work, decoder, ids, count);

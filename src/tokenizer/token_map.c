@@ -11,7 +11,7 @@ static bool text_is(const struct ah_token_map *map, int32_t id, const char *text
     return entry->length == length && memcmp(map->pool + entry->at, text, length) == 0;
 }
 
-/* Where the text is or would be. */
+/* Returns the slot of the text, or the free slot where it would be. */
 static size_t slot_of(const struct ah_token_map *map, const char *text, size_t length)
 {
     size_t mask = map->slot_count - 1, slot = (size_t)ah__hash(text, length, 0) & mask;
@@ -20,7 +20,7 @@ static size_t slot_of(const struct ah_token_map *map, const char *text, size_t l
     return slot;
 }
 
-/* At most half of the slots are taken. */
+/* Grows the slots, so that at most half of them are used. */
 static int slots_grow(struct ah_token_map *map)
 {
     enum { FIRST_SLOTS = 64 };

@@ -52,7 +52,7 @@ static const char *bytes_piece(size_t *length, const struct ah_tokenizer *tokeni
     return *length ? (const char *)&all_bytes[id] : "";
 }
 
-/* As vocabularies with bytes write them. */
+/* Returns the name of a byte, as vocabularies with byte tokens write it. */
 static const char *bytes_token(const struct ah_tokenizer *tokenizer, int32_t id)
 {
     static _Thread_local char name[BYTE_NAME];
@@ -62,7 +62,7 @@ static const char *bytes_token(const struct ah_tokenizer *tokenizer, int32_t id)
     return name;
 }
 
-/* There are no tokens but the bytes: none is special, none is added. */
+/* Returns false: all tokens are bytes, and none is special or added. */
 static bool bytes_none(const struct ah_tokenizer *tokenizer, int32_t id)
 {
     (void)tokenizer;
@@ -82,7 +82,7 @@ static void bytes_close(const struct ah_tokenizer *tokenizer)
     (void)tokenizer;
 }
 
-/* What ends documents of bytes (data/corpus.h): no text has it. */
+/* The byte that ends documents (data/corpus.h); no text has it. */
 static const int32_t byte_stops[] = {0};
 
 const struct ah_tokenizer ah__tokenizer_bytes = {
@@ -139,7 +139,7 @@ int ah__tokenizer_none(const struct ah_tokenizer **out, const char *why)
         ah__free(missing);
         return AH_ENOMEM;
     }
-    /* What looks at ids finds that there are none. */
+    /* A placeholder has no ids, so the functions that look up an id find none. */
     *none = (struct ah_tokenizer){.name = "none",
                                   .unit = "token",
                                   .missing = missing,
@@ -157,7 +157,7 @@ int ah__tokenizer_none(const struct ah_tokenizer **out, const char *why)
 
 /* ---- bytes, or not ----------------------------------------------------------------------------------------------- */
 
-/* Tokenizers that are not read: whoever has one beside a model wants no bytes. */
+/* Tokenizers that this library cannot read. A model with one of these files must not silently use bytes. */
 static const char *const unread[] = {
     "sentencepiece.bpe.model", "tekken.json",        "vocab.txt",     "tokenizer.tiktoken", "tokenizer.model.v1",
     "tokenizer.model.v2",      "tokenizer.model.v3", "qwen.tiktoken", "merges.txt", /* without vocab.json */
@@ -167,7 +167,7 @@ static int unread_check(const char *folder)
 {
     for (size_t i = 0; i < AH_LENGTH(unread) && folder; i++) {
         char *path;
-        /* Of tekken.json Python's AutoTokenizer makes one that saves tekken.json again. */
+        /* Python's AutoTokenizer would save tekken.json again. */
         bool tekken = strcmp(unread[i], "tekken.json") == 0;
         AH_TRY(ah__sprintf(&path, "%s/%s", folder, unread[i]));
         int status = access(path, F_OK) != 0
@@ -192,8 +192,7 @@ static int bytes_open(const struct ah_tokenizer **out, const char *folder)
 
 /* ---- which one --------------------------------------------------------------------------------------------------- */
 
-/* Each leaves *out null when the folder (null: there is none) has no tokenizer of its kind; the last takes every
- * model. */
+/* Each leaves *out null if the folder has no tokenizer of its kind, or is null; the last accepts every model. */
 static int (*const openers[])(const struct ah_tokenizer **out, const char *folder) = {
     ah__subword_open_json,
     ah__subword_open_merges,
@@ -232,7 +231,7 @@ int ah__tokenizer_open(const struct ah_tokenizer **out, const char *model)
     return status;
 }
 
-/* -1: none has this text, nor is it a number below the vocabulary's size. */
+/* Returns the token of this text, else the number that it is if below the vocabulary's size, else -1. */
 static int32_t token_id(const struct ah_tokenizer *tokenizer, const char *token)
 {
     char *end;
@@ -255,7 +254,7 @@ int ah__tokenizer_end_set(const struct ah_tokenizer *tokenizer, const char *toke
     if (id < 0)
         return ah__fail(AH_EINPUT, "eos: found '%.60s', expected a token of the tokenizer, or an id below %d", token,
                         tokenizer->vocab_size);
-    struct ah_tokenizer *own = (struct ah_tokenizer *)(uintptr_t)tokenizer; /* opened by the caller, who alone has it */
+    struct ah_tokenizer *own = (struct ah_tokenizer *)(uintptr_t)tokenizer; /* the caller opened it and alone has it */
     own->eos = id;
     own->has_eos = true;
     own->end_given = true;
@@ -264,7 +263,7 @@ int ah__tokenizer_end_set(const struct ah_tokenizer *tokenizer, const char *toke
 
 int ah__tokenizer_ids_take(const struct ah_tokenizer *tokenizer, const char *config, const char *path)
 {
-    /* Opened by the caller, who alone has it; all but bytes are subwords. */
+    /* The caller opened the tokenizer and alone has it. All tokenizers but bytes are subwords. */
     return tokenizer->text_is_ids ? AH_OK
                                   : ah__special_ids_add((struct ah_subword *)(uintptr_t)tokenizer, config, path);
 }

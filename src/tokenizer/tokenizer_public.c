@@ -1,4 +1,4 @@
-/* The public calls about tokenizers that are open; source/model_tokenizer.c opens them. */
+/* Public functions for open tokenizers; source/model_tokenizer.c opens them. */
 #include "base/alloc.h"
 #include "tokenizer/tokenizer.h"
 

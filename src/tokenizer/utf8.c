@@ -4,7 +4,8 @@
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-/* By the first byte: how long the character is (0: none starts so), and what the second byte may be. */
+/* For a range of first bytes: the range of the second byte, and the character's length. No other byte begins a
+ * character of several bytes. */
 struct lead {
     unsigned char first, last, second_first, second_last, length;
 };
@@ -54,7 +55,7 @@ size_t ah__utf8_put(char *bytes, uint32_t code)
     return length;
 }
 
-/* Bytes at the start that are ASCII, eight at a time. */
+/* Returns the number of ASCII bytes at the start. Looks at eight bytes at a time. */
 static size_t ascii_length(const char *text, size_t length)
 {
     size_t at = 0;
@@ -69,7 +70,7 @@ static size_t ascii_length(const char *text, size_t length)
     return at;
 }
 
-/* Bytes at the start that are well-formed. */
+/* Returns the number of well-formed bytes at the start. */
 static size_t good_length(const char *text, size_t length)
 {
     size_t bytes;

@@ -1,4 +1,4 @@
-/* Functions of one element, or of two at one place. Backward is in place on the gradient that comes in. */
+/* Functions of one element, or of two elements at the same place. Backward overwrites the incoming gradient. */
 #include "op/rules.h"
 
 AH_OP_FLOPS_PER_ELEMENT(gelu_flops, 12.0)
@@ -20,7 +20,7 @@ const struct ah_op_row ah__op_gelu_bwd = {
     .flops = gelu_bwd_flops,
 };
 
-/* y = x times the share of a normal distribution below x */
+/* y = x * Phi(x), with Phi the normal distribution's cumulative distribution function */
 const struct ah_op_row ah__op_gelu_erf = {
     .name = "gelu_erf",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),

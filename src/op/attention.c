@@ -1,6 +1,6 @@
 /* Causal self-attention: queries, keys and values side by side in one operand, or each in its own. A query at position
- * i sees the keys up to i, with a window w those from i - w + 1 on, and with positions those of its own document: where
- * its position there is p, those from i - p on. */
+ * i sees the keys up to i, with a window w the keys from i - w + 1 on. With positions it sees those of its own
+ * document: the keys from i - p on, if p is its position there. */
 #include "op/attention.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ int ah__attention_expect(const struct ah_attr *attr)
     return ah__cap_expect(attr);
 }
 
-/* One product of queries with keys, or of probabilities with values: of T^2 pairs the causal half, of those the ones
- * within the window. `y`: [B,T,C]. */
+/* Floating-point operations of one product of queries with keys, or of probabilities with values: the causal half of
+ * T^2 pairs, of these the pairs within the window. `y`: [B,T,C]. */
 static double seen_product(const struct ah_meta *y, const struct ah_attr *attr)
 {
     double seq = (double)y->shape.dim[1], window = attr->window;
@@ -50,8 +50,8 @@ static double attention_flops(const struct ah_meta *in, const struct ah_meta *ou
     return 2 * seen_product(&out[0], attr);
 }
 
-/* qkv [B,T,3C], q, k and v each for all heads or, by_head, within each of them -> (y [B,T,C], lse [B,H,T]: the
- * logarithm of each row's sum of exponentials) */
+/* qkv [B,T,3C], with q, k and v of all heads one after the other or, by_head, side by side in each head -> (y [B,T,C],
+ * lse [B,H,T]: the logarithm of each row's sum of exponentials) */
 const struct ah_op_row ah__op_attention = {
     .name = "attention",
     AH_OP_INPUTS({.name = "qkv", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
@@ -94,7 +94,7 @@ const struct ah_op_row ah__op_attention_bwd = {
     .limit = AH_OP_LIMIT_ATTENTION_BWD,
 };
 
-/* ---- each in its own --------------------------------------------------------------------------------------------- */
+/* ---- queries, keys and values in operands of their own ----------------------------------------------------------- */
 
 static int attention_qkv_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {

@@ -46,7 +46,7 @@ uint64_t ah__attr_hash(const struct ah_attr *attr, uint64_t seed)
     return is_stretched(attr) ? stretch_hash(&attr->stretch, seed) : seed;
 }
 
-/* With as few digits as give the same float again. */
+/* Writes a float with the fewest digits that give it back. */
 static void float_format(char *text, size_t size, double value)
 {
     for (int digits = 6; digits <= 9; digits++) {
@@ -57,7 +57,7 @@ static void float_format(char *text, size_t size, double value)
     }
 }
 
-/* Too many to be read: how many, and their hash. */
+/* Writes the number of stretches and their hash: they are too many to be read. */
 static void stretch_format(char *text, size_t size, struct ah_stretch value)
 {
     int count = 0;

@@ -1,11 +1,11 @@
-/* Brain floats as 16 bits: the upper half of a float. For files and checks; what devices cast they cast themselves. */
+/* Brain floats as 16 bits: the upper half of a float. For files and checks; devices have casts of their own. */
 #ifndef AH_OP_BF16_H
 #define AH_OP_BF16_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* To nearest even; a NaN stays one. */
+/* Rounds to nearest even; a NaN stays one. */
 static inline uint16_t ah__bf16_of(float value)
 {
     uint32_t bits;
@@ -23,7 +23,7 @@ static inline float ah__bf16_value(uint16_t bits)
     return value;
 }
 
-/* Of whole arrays, count elements, apart from each other. */
+/* Convert arrays of count elements that do not overlap. */
 static inline void ah__bf16_narrow(uint16_t *to, const float *from, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)

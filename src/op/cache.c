@@ -1,9 +1,10 @@
-/* Keys and values that stay from one token to the next while a model generates. A cache [B,S,2*K] has in each row the
- * keys of all heads of one position, K channels, then its values. */
+/* The cache of keys and values, kept from one token to the next while a model generates. A cache [B,S,2*K] has in each
+ * row the keys of all heads at one position, K channels, then the values. */
 #include "op/attention.h"
 #include "op/rules.h"
 
-/* Of the token that is written: k and v, or q, k and v side by side, with as many heads as there are keys. */
+/* Checks the operands that are written: k and v, or q, k and v side by side, with as many heads as there are heads of
+ * keys. */
 static int expect_keys(const struct ah_meta *in, const struct ah_attr *attr)
 {
     const struct ah_meta *cache = &in[0], *k = &in[1], *v = &in[2];
@@ -36,7 +37,7 @@ static int cache_write_infer(struct ah_meta *out, const struct ah_meta *in, cons
     return AH_OK;
 }
 
-/* What is written, once read. */
+/* Bytes of the new rows, read once and written once. */
 static double cache_write_bytes(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
 {
     (void)out, (void)attr;
@@ -77,7 +78,7 @@ static int attention_cached_infer(struct ah_meta *out, const struct ah_meta *in,
     return AH_OK;
 }
 
-/* As if the cache were full. */
+/* Floating-point operations for a full cache. */
 static double attention_cached_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
 {
     double rows = (double)in[0].shape.dim[1], window = attr->window;

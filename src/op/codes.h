@@ -1,11 +1,11 @@
-/* Frozen matrices in fewer bits. In memory a block of them is AH_CODES_BLOCK elements: all codes, then all scales.
+/* Formats of frozen matrices with fewer bits. In memory a block is AH_CODES_BLOCK elements: all codes, then all scales.
  *   int8  groups of 32, as GGUF's Q8_0: the scale is the largest magnitude / 127 as a half float, a code is a signed
  *         byte: the value / scale, rounded to nearest, ties away from zero. 8.5 bits an element.
  *   nf4   groups of 64, as QLoRA publishes NF4 (Dettmers et al. 2023, without double quantization): the scale is the
  *         largest magnitude as a float, a code the nearest of 16 quantiles of the normal distribution, the first of two
  *         elements in the high half of a byte. 4.5 bits an element.
- * A code stands for code or quantile times scale, in float arithmetic, rounded once to the dtype it is widened to: the
- * same on every device. For C and CUDA C. */
+ * An element's value is code or quantile times scale, in float arithmetic, rounded once to the dtype it is widened to:
+ * the same on every device. For C and CUDA C. */
 #ifndef AH_OP_CODES_H
 #define AH_OP_CODES_H
 
@@ -30,22 +30,23 @@ enum {
             0.7229568362236023F, 1.0F                                                                                  \
     }
 
-/* Bytes of a block. */
+/* Returns the bytes of a block. */
 static inline int64_t ah__codes_block_bytes(enum ah_codes codes)
 {
     return codes == AH_CODES_INT8 ? AH_INT8_BYTES : AH_NF4_BYTES;
 }
 
-/* Bytes of so many elements from one that begins a block. */
+/* Returns the bytes of `count` elements that begin a block. */
 static inline int64_t ah__codes_bytes(enum ah_codes codes, int64_t count)
 {
     return (count + AH_CODES_BLOCK - 1) / AH_CODES_BLOCK * ah__codes_block_bytes(codes);
 }
 
 #ifndef __cplusplus /* nothing for kernels */
-/* By its word, int8 or nf4; of null none. AH_EINPUT: "frozen: found X, expected int8 or nf4". */
+/* Finds a format by its word, int8 or nf4; null gives AH_CODES_NONE. AH_EINPUT: "frozen: found X, expected int8 or
+ * nf4". */
 int ah__codes_parse(enum ah_codes *out, const char *word);
-/* Null of none. */
+/* Returns the word of a format; null for AH_CODES_NONE. */
 const char *ah__codes_word(enum ah_codes codes);
 #endif
 

@@ -51,7 +51,7 @@ const struct ah_op_row ah__op_soft_cap = {
     .flops = soft_cap_flops,
 };
 
-/* y is never x. */
+/* Copies x to y, which has memory of its own. */
 const struct ah_op_row ah__op_copy = {
     .name = "copy",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION}),

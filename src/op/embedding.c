@@ -1,4 +1,4 @@
-/* Tables of vectors: of tokens and of positions. Row `first` of a table is for id, or position, 0. */
+/* Tables of vectors, of tokens and of positions. Row `first` of a table is for id, or position, 0. */
 #include "op/rules.h"
 
 static int expect_first(const struct ah_attr *attr)
@@ -19,7 +19,7 @@ static int embedding_infer(struct ah_meta *out, const struct ah_meta *in, const 
     return AH_OK;
 }
 
-/* Of the table only the rows that are looked up. */
+/* Bytes moved; of the table only the rows that are looked up. */
 static double embedding_bytes(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
 {
     (void)attr;
@@ -68,7 +68,7 @@ static int add_position_infer(struct ah_meta *out, const struct ah_meta *in, con
     return AH_OK;
 }
 
-/* Of a table longer than the sequence no more than as much as of x. */
+/* Bytes moved; of a table longer than the sequence at most as many as of x. */
 static double add_position_bytes(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
 {
     (void)attr;

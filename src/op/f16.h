@@ -1,4 +1,4 @@
-/* IEEE half floats as 16 bits, as files have them: every one is a float exactly. No device computes in them. */
+/* IEEE half floats as 16 bits, as in files: each is exactly a float. No device computes in them. */
 #ifndef AH_OP_F16_H
 #define AH_OP_F16_H
 
@@ -11,8 +11,9 @@
 #define AH_F16_INLINE static inline
 #endif
 
-/* Normal numbers have another exponent's bias, infinities and NaNs the largest exponent; subnormal ones are so many
- * 2^-24, which are normal floats. No float here is subnormal, so a thread that takes those for zero widens the same. */
+/* Returns a half's value. Normal numbers need another exponent bias, infinities and NaNs the largest exponent; a
+ * subnormal half is a multiple of 2^-24, which is a normal float. No float here is subnormal, so that a thread that
+ * flushes subnormals to zero computes the same. */
 AH_F16_INLINE float ah__f16_value(uint16_t narrow)
 {
     uint32_t rest = narrow & 0x7FFFU, exponent = narrow & 0x7C00U;
@@ -24,7 +25,7 @@ AH_F16_INLINE float ah__f16_value(uint16_t narrow)
     return value;
 }
 
-/* To nearest even; a NaN stays one; what is too large is an infinity. */
+/* Rounds to nearest even; a NaN stays one; a value that is too large becomes an infinity. */
 static inline uint16_t ah__f16_of(float value)
 {
     uint32_t bits, sign, rest;
@@ -39,12 +40,12 @@ static inline uint16_t ah__f16_of(float value)
     if (bits >= 0x38800000U) /* a normal half */
         return (uint16_t)(sign | ((bits - 0x38000000U + 0xFFFU + (bits >> 13 & 1U)) >> 13));
     memcpy(&scaled, &bits, sizeof scaled);
-    scaled += 0.5F; /* whose last bit is 2^-24, the smallest half */
+    scaled += 0.5F; /* the last bit of a float near 0.5 is 2^-24, the smallest half */
     memcpy(&rest, &scaled, sizeof rest);
     return (uint16_t)(sign | (rest - 0x3F000000U));
 }
 
-/* Of count elements, which may lie at any address and do not overlap. */
+/* Converts count elements at any address that do not overlap. */
 static inline void ah__f16_widen(float *to, const void *from, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {

@@ -1,8 +1,10 @@
-/* The operators: of each its id and the symbol of its row, ah__op_NAME. All else about it stands in the row. */
+/* The operators: the id of each and the symbol of its row, ah__op_NAME. Everything else about an operator is in its
+ * row. */
 #ifndef AH_OP_LIST_H
 #define AH_OP_LIST_H
 
-/* What a model records, and copy, which the compiler adds. Each has a gradient rule, ah__gradient_NAME in autodiff/. */
+/* Operators that a model records, and copy, which the compiler adds. Each has a gradient rule, ah__gradient_NAME in
+ * autodiff/. */
 #define AH_OP_FORWARD_LIST(X)                                                                                          \
     X(EMBEDDING, embedding)                                                                                            \
     X(ADD_POSITION, add_position)                                                                                      \
@@ -23,7 +25,7 @@
     X(CROSS_ENTROPY, cross_entropy)                                                                                    \
     X(LINEAR_CROSS_ENTROPY, linear_cross_entropy)
 
-/* What gradient rules emit. */
+/* Operators that gradient rules emit. */
 #define AH_OP_BACKWARD_LIST(X)                                                                                         \
     X(EMBEDDING_BWD, embedding_bwd)                                                                                    \
     X(POSITION_BWD, position_bwd)                                                                                      \
@@ -41,7 +43,7 @@
     X(SILU_MUL_BWD, silu_mul_bwd)                                                                                      \
     X(GELU_MUL_BWD, gelu_mul_bwd)
 
-/* What generation and logits need beside: nothing is learned there, so they have no gradient rule. */
+/* Operators that only generation and logits need: nothing is trained there, so they have no gradient rule. */
 #define AH_OP_INFERENCE_LIST(X)                                                                                        \
     X(CACHE_WRITE, cache_write)                                                                                        \
     X(ATTENTION_CACHED, attention_cached)                                                                              \

@@ -1,7 +1,7 @@
-/* The losses. Forward gives the gradients too, so no operator of its own makes them. */
+/* The losses. Forward also computes the gradients, so that no other operator is needed for them. */
 #include "op/rules.h"
 
-/* ---- of logits: their gradient is written where they were -------------------------------------------------------- */
+/* ---- loss of logits, whose gradient overwrites them -------------------------------------------------------------- */
 
 static int cross_entropy_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
@@ -34,11 +34,11 @@ const struct ah_op_row ah__op_cross_entropy = {
     .classes = cross_entropy_classes,
 };
 
-/* ---- of activations and the weight that makes logits of them: never are all logits there at once ----------------- */
+/* ---- loss of activations and the head's weight: only a chunk of logits exists at once ---------------------------- */
 
-/* One chunk of tokens, as much scratch as the products need to be near their best. Each chunk passes the weight's
- * gradient in and out, which hides behind the arithmetic of enough tokens; in proportion to the channels, the scratch
- * is a fixed part of that gradient. Where ids are few, a chunk costs little. */
+/* Size of a chunk of tokens: large enough for products near their best speed. Each chunk reads and writes the weight's
+ * gradient, which hides behind the arithmetic of enough tokens. Tokens are proportional to the channels, so that the
+ * scratch is a fixed part of that gradient. With few ids a chunk costs little. */
 enum { CHUNK_PART = 3, CHUNK_BYTES = 4 << 20, CHUNK_LEAST = 64, CHUNK_MULTIPLE = 16 };
 
 static int64_t round_to(int64_t value, int64_t multiple)
@@ -46,7 +46,7 @@ static int64_t round_to(int64_t value, int64_t multiple)
     return (value + multiple - 1) / multiple * multiple;
 }
 
-/* Chunks of one size; the last may be smaller. */
+/* Returns the rows of a chunk: all chunks are equal, but the last may be smaller. */
 static int64_t chunk_rows(int64_t rows, int64_t vocab, int64_t channels)
 {
     int64_t cheap = CHUNK_BYTES / (vocab * (int64_t)sizeof(float)), most = channels / CHUNK_PART;
@@ -76,7 +76,7 @@ static int linear_cross_entropy_infer(struct ah_meta *out, const struct ah_meta 
     return AH_OK;
 }
 
-/* Products: one for the logits, one for each gradient. */
+/* Floating-point operations: one product for the logits, one for each gradient. */
 static double linear_cross_entropy_flops(const struct ah_meta *in, const struct ah_meta *out,
                                          const struct ah_attr *attr)
 {
@@ -86,8 +86,9 @@ static double linear_cross_entropy_flops(const struct ah_meta *in, const struct 
     return rows * vocab * (2.0 * products * (double)ah__op_last(&in[0]) + 5.0);
 }
 
-/* Every chunk passes the weight once for each product that reads it and its gradient in and out, and its own logits
- * five times: written, to their gradient and back, and read by two products. */
+/* Bytes moved. Every chunk reads the weight once for each product with it, reads and writes the weight's gradient, and
+ * passes its own logits five times: written, turned into their gradient (read and written), and read by two
+ * products. */
 static double linear_cross_entropy_bytes(const struct ah_meta *in, const struct ah_meta *out,
                                          const struct ah_attr *attr)
 {
@@ -103,7 +104,8 @@ static double linear_cross_entropy_bytes(const struct ah_meta *in, const struct 
     return bytes;
 }
 
-/* Of all tokens: ids enough keep a processor busy with one chunk, and what chunks cost in traffic is in the bytes. */
+/* Size of the product for all tokens: with many ids one chunk keeps a processor busy, and the traffic of chunks is in
+ * the bytes. */
 static struct ah_op_product linear_cross_entropy_product(const struct ah_meta *in, const struct ah_meta *out)
 {
     (void)out;

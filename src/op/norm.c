@@ -60,7 +60,7 @@ const struct ah_op_row ah__op_layernorm_bwd = {
     .flops = layernorm_bwd_flops,
 };
 
-/* Of the weight, which may be shorter than the last dimension: each run of so many channels is a row. */
+/* Checks the weight, which may be shorter than the last dimension: each run of as many channels is then a row. */
 static int expect_group(const struct ah_meta *x, const struct ah_meta *weight)
 {
     if (weight->dtype != x->dtype || weight->shape.rank != 1 || weight->shape.dim[0] < 1 ||

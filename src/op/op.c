@@ -29,9 +29,9 @@ bool ah__shape_equal(const struct ah_shape *a, const struct ah_shape *b)
 }
 
 static const struct {
-    const char *name; /* as safetensors has it */
+    const char *name; /* name in safetensors files */
     int64_t bytes;
-    const char *word; /* what users say; null: nothing that is kept of a training */
+    const char *word; /* word for users; null: not a format that a training may keep states in */
 } dtypes[AH_DTYPE_COUNT] = {
     [AH_F32] = {"F32", 4, "fp32"}, [AH_BF16] = {"BF16", 2, "bf16"}, [AH_F16] = {"F16", 2, NULL},
     [AH_I32] = {"I32", 4, NULL},   [AH_U8] = {"U8", 1, "int8"},

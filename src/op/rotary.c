@@ -1,4 +1,5 @@
-/* Rotation of pairs of channels by position. Linear, and backward turns the other way: it reads the gradient alone. */
+/* Rotation of pairs of channels by position. It is linear, and backward rotates the other way: it reads only the
+ * gradient. */
 #include "op/rotary.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ int64_t ah__rotary_pairs(const struct ah_meta *x, const struct ah_attr *attr)
     return attr->dims < 0 ? 0 : (attr->dims ? attr->dims : ah__rotary_size(x, attr)) / 2;
 }
 
-/* How often the wave fits the original positions says which part of it is stretched. */
+/* Returns the angle, stretched as Llama 3 does: by how often the wave fits the original positions. */
 static double stretched(const struct ah_attr *attr, double angle)
 {
     const double two_pi = 6.283185307179586476925;
@@ -33,7 +34,7 @@ static double stretched(const struct ah_attr *attr, double angle)
     return (1 - kept) * angle / (double)attr->factor + kept * angle;
 }
 
-/* Waves of low pairs, which are short, stay; those of high ones are stretched. */
+/* Returns the angle, stretched as YaRN does: the short waves of low pairs stay, those of high pairs are stretched. */
 static double ramped(const struct ah_attr *attr, double angle, double pair)
 {
     double low = (double)attr->low, part = (pair - low) / ((double)attr->high - low);
@@ -79,7 +80,7 @@ static int expect_stretch(const struct ah_attr *attr)
     return AH_OK;
 }
 
-/* One for each pair, or none. */
+/* Checks that there is a stretch for each pair, or no stretch at all. */
 static int expect_stretches(const struct ah_attr *attr, int64_t pairs)
 {
     const float *of = attr->stretch.of;
@@ -122,10 +123,10 @@ static double rotary_flops(const struct ah_meta *in, const struct ah_meta *out, 
     return 3 * (double)ah__shape_rows(&in[0].shape) * turning;
 }
 
-/* x [B,T,heads * size]: of each head and each pair i of dims / 2, (a, b) = (x[i], x[i + dims / 2]) becomes
- * (a cos - b sin, b cos + a sin) of the angle t * theta^(-2 i / dims), or of less where waves are stretched, times the
- * magnitude. by_head: x [B,T,heads * 3 * size], and of q, k and v of each head v stays. t is a token's place or, where
- * they are given, its position. */
+/* x [B,T,heads * size]: for each head and each pair i of dims / 2, (a, b) = (x[i], x[i + dims / 2]) becomes (a cos - b
+ * sin, b cos + a sin) of the angle t * theta^(-2 i / dims), or of a smaller one for stretched waves, times the
+ * magnitude. by_head: x is [B,T,heads * 3 * size], and v of each head's q, k and v does not rotate. t is a token's
+ * place or, if positions are given, its position. */
 const struct ah_op_row ah__op_rotary = {
     .name = "rotary",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION},

@@ -1,6 +1,6 @@
 #include "autodiff/tape.h"
 
-/* Backward writes over dy. */
+/* Emits a backward operator that overwrites dy. */
 static int in_place(struct ah_tape *tape, const struct ah_node *node, int dy, enum ah_op backward)
 {
     int over = dy, out[AH_OP_MAX_OUTPUTS];

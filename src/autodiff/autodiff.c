@@ -1,4 +1,4 @@
-/* The reverse pass: each forward operator hands gradients to its inputs; several gradients of one value are summed in
+/* The reverse pass: each forward operator gives gradients to its inputs; several gradients of one value are summed in
  * place. */
 #include "autodiff/tape.h"
 

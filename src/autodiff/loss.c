@@ -1,13 +1,14 @@
 #include "autodiff/tape.h"
 
-/* Forward has already put the gradient of the logits where they were. */
+/* Adds the gradient of the logits, which forward has already written over them. */
 int ah__gradient_cross_entropy(struct ah_tape *tape, const struct ah_node *node, int dy)
 {
     (void)dy;
     return ah__tape_add(tape, node->in[0], node->out[1]);
 }
 
-/* Forward gives both gradients. The weight's is the first that is written, or adds to what is there. */
+/* Adds both gradients, which forward computes. The weight's is either the first to be written or adds to the earlier
+ * ones. */
 int ah__gradient_linear_cross_entropy(struct ah_tape *tape, const struct ah_node *node, int dy)
 {
     (void)dy;

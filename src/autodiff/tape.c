@@ -29,7 +29,7 @@ static int emit_add(struct ah_tape *tape, int to, int from, int *sum)
     return AH_OK;
 }
 
-/* The sum is written over whichever side nothing else holds. */
+/* Adds two gradients; the sum overwrites one that no other value holds, or else a copy. */
 static int accumulate(struct ah_tape *tape, int value, int grad)
 {
     int have = tape->states[value].grad_plus_1 - 1, sum;

@@ -1,16 +1,16 @@
-/* Clipping by the global norm, the same doubles wherever it is computed: g' = g * min(1, limit / (norm + 1e-6)), as
- * PyTorch's clip_grad_norm_. A norm that is not finite gives NaN, with which updates leave everything as it is. */
+/* Clipping by the global norm, with the same doubles on every device: g' = g * min(1, limit / (norm + 1e-6)), as
+ * PyTorch's clip_grad_norm_ does. A norm that is not finite gives NaN, with which updates change nothing. */
 #ifndef AH_DEV_CLIP_H
 #define AH_DEV_CLIP_H
 
 #include <math.h>
 
-/* What a device compiles it with, where that needs a word. */
+/* Qualifiers of the functions below, which a device's compiler may need. */
 #ifndef AH_CLIP_FUNCTION
 #define AH_CLIP_FUNCTION static inline
 #endif
 
-/* The global norm from squared norms, summed in this order. */
+/* Returns the global norm from squared norms, summed in this order. */
 AH_CLIP_FUNCTION double ah__clip_norm(const double *squares, int count)
 {
     double sum = 0;

@@ -17,7 +17,7 @@ const char *ah_lane_name(enum ah_lane lane)
     return (unsigned)lane < AH_LANE_COUNT ? ah__lane_names[lane] : "unknown lane";
 }
 
-/* The devices that are part of every build; others are loaded. */
+/* Devices of every build; others are loaded as plugins. */
 static const struct device_row {
     const char *name;
     int (*open)(struct ah_dev **out, const struct ah_dev_options *options);
@@ -42,7 +42,7 @@ static int options_check(const struct ah_dev_options *options)
     return AH_OK;
 }
 
-/* "cuda:1" -> "cuda" and 1; a name without a number leaves *ordinal. */
+/* Splits "cuda:1" into "cuda" and 1. A name without a number does not change *ordinal. */
 static int name_parse(char kind[NAME_BYTES], int *ordinal, const char *name)
 {
     size_t length = strcspn(name, ":");
@@ -60,7 +60,8 @@ static int name_parse(char kind[NAME_BYTES], int *ordinal, const char *name)
     return AH_OK;
 }
 
-/* A loaded device, which all ranks have or none; *joins: all have it, and a failure is that of joining them. */
+/* Opens a plugin's device if all ranks can. *joins: all ranks have opened theirs, and a failure is one of joining
+ * them. */
 static int open_plugin(struct ah_dev **out, bool *joins, const char *kind, const struct ah_dev_options *options)
 {
     struct ah_dev *dev;
@@ -87,15 +88,15 @@ static int open_kind(struct ah_dev **out, const char *kind, const struct ah_dev_
     return open_plugin(out, &joins, kind, options);
 }
 
-/* An accelerator when there is one, of several ranks one for each. What only the CPU device has asks for the CPU
- * device; a machine without a plugin or without a GPU (AH_EINPUT) is an ordinary one. */
+/* Opens an accelerator if there is one, with several ranks one for each; else the CPU device. Options that only the CPU
+ * device has choose the CPU device. A machine without a plugin or a GPU (AH_EINPUT) is no fault. */
 static int open_auto(struct ah_dev **out, const struct ah_dev_options *options)
 {
     char why[sizeof(*out)->passed_over] = "";
     if (!options->threads && !options->link_bytes_per_s) {
         bool joins;
         int status = open_plugin(out, &joins, "cuda", options);
-        if (status == AH_OK || (joins && status != AH_EINPUT)) /* which is this rank's alone */
+        if (status == AH_OK || (joins && status != AH_EINPUT)) /* a failure of this rank alone */
             return status;
         if (joins || status != AH_EINPUT)
             snprintf(why, sizeof why, "%s", ah_error());
@@ -120,7 +121,7 @@ void ah_dev_close(struct ah_dev *dev)
 {
     if (!dev)
         return;
-    void *library = dev->library; /* the device is in it: first the one, then the other */
+    void *library = dev->library; /* the device's code is in the library: close the device first */
     dev->ops->close(dev);
     ah__plugin_unload(library);
 }

@@ -1,4 +1,4 @@
-/* Every device there is: what `autohete devices` shows. */
+/* Lists all devices of this machine, as `autohete devices` shows them. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ static int row_add(struct list *list, const struct ah_device *row)
     return AH_OK;
 }
 
-/* The best of some copies, in bytes per second. */
+/* Measures the fastest of several copies, in bytes per second. */
 static int link_time(int64_t *bytes_per_s, struct ah_dev *dev, enum ah_lane lane, void *to, const void *from)
 {
     struct ah_work work = {.lane = lane, .tasks = 1, .label = {.what = "copy"}};
@@ -46,14 +46,15 @@ static int link_measure(struct ah_device *row, struct ah_dev *dev)
     return link_time(&row->d2h_bytes_per_s, dev, AH_LANE_D2H, host, device);
 }
 
-/* A device without memory is listed with that; a host without any cannot list. */
+/* Returns true for the host's device. Other devices that lack memory are listed with that message; without host memory
+ * no list can be made. */
 static bool is_host(const char *name)
 {
     return strcmp(name, "cpu") == 0;
 }
 
-/* Adds a row for the device called `name`, or for why it cannot be had; *kinds becomes how many of its kind there
- * are. */
+/* Adds a row for the device called `name`, or the reason why it cannot be opened. *kinds becomes the number of devices
+ * of its kind. */
 static int device_add(struct list *list, int *kinds, const char *name)
 {
     struct ah_device row = {.units = 0};

@@ -13,7 +13,7 @@
 
 enum { PATH_BYTES = AH_PLUGIN_PATH_BYTES, FOLDERS_MOST = 4, NAME_MOST = AH_PLUGIN_NAME_BYTES - 1 };
 
-/* ---- what plugins are given -------------------------------------------------------------------------------------- */
+/* ---- functions of the program for plugins ------------------------------------------------------------------------ */
 
 static int host_fail(int status, const char *message)
 {
@@ -59,7 +59,7 @@ static const struct ah_plugin_host host = {
     .comm = ah__comm,
 };
 
-/* ---- where plugins lie ------------------------------------------------------------------------------------------- */
+/* ---- folders of plugins ------------------------------------------------------------------------------------------ */
 
 struct folders {
     int count;
@@ -75,7 +75,7 @@ static void folder_add(struct folders *folders, const char *path)
         folders->count++;
 }
 
-/* The folder a file lies in. */
+/* Adds the folder of a file. */
 static void parent_add(struct folders *folders, char *path)
 {
     char *slash = strrchr(path, '/');
@@ -103,7 +103,7 @@ static void folders_fill(struct folders *folders)
     folder_add(folders, AH_LIBRARY_FOLDER);
 }
 
-/* Letters, digits, '-' and '_': nothing that leads out of a folder. */
+/* Returns true if the name has only letters, digits, '-' and '_', so that it cannot lead out of a folder. */
 static bool name_is_plain(const char *name)
 {
     const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
@@ -150,13 +150,14 @@ static int name_add(char (*names)[AH_PLUGIN_NAME_BYTES], int count, int most, co
     for (int i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0)
             return count;
-    if (count == most || !name_is_plain(name) || strncmp(name, "mpi-", 4) == 0) /* no device: dev/ranks.h */
+    if (count == most || !name_is_plain(name) || strncmp(name, "mpi-", 4) == 0) /* libautohete-mpi-* is no device:
+                                                                                 * dev/ranks.h */
         return count;
     snprintf(names[count], AH_PLUGIN_NAME_BYTES, "%s", name);
     return count + 1;
 }
 
-/* In the order of their names, so that the same folder gives the same list. */
+/* Adds the names of a folder in alphabetical order, so that the same folder gives the same list. */
 static int folder_names(char (*names)[AH_PLUGIN_NAME_BYTES], int count, int most, const char *path)
 {
     static const char before[] = "libautohete-", after[] = ".so";
@@ -239,12 +240,12 @@ static int plugin_check(const char *path, const char *name, const struct ah_plug
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* Held while a plugin comes or goes, and while it takes `host`: what one thread's loading wrote to its variables,
- * another thread reads or, where the plugin was gone in between, writes again. */
+/* Held while a plugin is loaded or unloaded, and while it stores `host`: one thread may read the variables that loading
+ * on another has written, or, if the plugin was unloaded in between, write them again. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
-/* The plugin in the file at `path`, checked, and in `library` what ah__plugin_unload takes. Its code stays: a driver's
- * runtime that is linked into it has state behind it. */
+/* Loads and checks the plugin at `path`. *library is for ah__plugin_unload. The plugin's code stays in memory, since a
+ * driver's runtime that is linked into it keeps state there. */
 static int library_load(void **library, const struct ah_plugin **plugin, const char *path, const char *name)
 {
     ah_plugin_function *function;

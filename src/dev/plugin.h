@@ -1,9 +1,9 @@
-/* The seam between the program and a device in a shared object: libautohete-NAME.so exports one function,
- * autohete_plugin(), is given what it needs of the program, and gives its device's table back.
+/* The interface between the program and a device in a shared object. libautohete-NAME.so exports one function,
+ * autohete_plugin(), which takes the program's functions and returns its device's table.
  *
- * A plugin links to nothing of the library. What it calls of base/ and host/ goes through struct ah_plugin_host, so
- * that its messages are the program's ah_error(), its memory is counted, and the host's arithmetic is the same code for
- * every device; plugin/forward.c gives those calls their ordinary names. Both sides must be built from the same
+ * A plugin links to nothing of the library. It calls base/ and host/ through struct ah_plugin_host, so that its
+ * messages are the program's ah_error(), its memory is counted, and the host's arithmetic is the same code for every
+ * device; plugin/forward.c defines these calls under their ordinary names. Both sides must be built from the same
  * headers, which abi and layout check before anything else is called. */
 #ifndef AH_DEV_PLUGIN_H
 #define AH_DEV_PLUGIN_H
@@ -13,19 +13,19 @@
 #include "dev/host/pages.h"
 #include "dev/host/pool.h"
 
-enum { AH_PLUGIN_ABI = 7 }; /* raised with every change of what crosses the seam */
+enum { AH_PLUGIN_ABI = 7 }; /* raised with every change of this interface */
 
-/* What a change of the headers would change without anybody raising the ABI. */
+/* Changes with the size of these structs and enums, even if nobody raises the ABI. */
 #define AH_PLUGIN_LAYOUT                                                                                               \
     (sizeof(struct ah_work) + (sizeof(struct ah_call) << 16) + (sizeof(struct ah_dev_ops) << 32) +                     \
      (sizeof(struct ah_dev_info) << 40) + ((uint64_t)AH_OP_COUNT << 48) + ((uint64_t)AH_SPACE_COUNT << 56))
 
-/* What the program gives. Every member is there; each is the function of its header with `ah__` in front, unless said
- * otherwise. Lives as long as the program. */
+/* The program's functions for a plugin. Every member is set; each is the function of its header with `ah__` in front,
+ * unless said otherwise. Lives as long as the program. */
 struct ah_plugin_host {
     unsigned abi;  /* AH_PLUGIN_ABI */
-    unsigned size; /* of this struct */
-    /* base/status.h: sets the calling thread's message, or puts "prefix: " before it; gives the status back. */
+    unsigned size; /* bytes of this struct */
+    /* base/status.h: set the calling thread's message, or put "prefix: " before it; both return the status */
     int (*fail)(int status, const char *message);
     int (*fail_prefix)(int status, const char *prefix);
     const char *(*error)(void); /* ah_error() */
@@ -60,39 +60,40 @@ struct ah_plugin_host {
     int (*host_sqnorm)(struct ah_pool *pool, const struct ah_task *task);
     int (*host_cast)(struct ah_pool *pool, const struct ah_task *task);
     int (*host_expand)(struct ah_pool *pool, const struct ah_task *task);
-    /* comm/comm.h: of this program's ranks; not to be closed. */
+    /* comm/comm.h: the ranks of this program; not to be closed */
     struct ah_comm *(*comm)(void);
 };
 
-/* What the plugin gives; static. */
+/* The plugin's table; static. */
 struct ah_plugin {
-    unsigned abi;    /* AH_PLUGIN_ABI: looked at before all else, so it stays the first member */
-    unsigned size;   /* of this struct */
+    unsigned abi;    /* AH_PLUGIN_ABI: checked before all else, so it stays the first member */
+    unsigned size;   /* bytes of this struct */
     uint64_t layout; /* AH_PLUGIN_LAYOUT */
     const char *name;
-    const struct ah_dev_ops *ops; /* of its devices; every member is required */
-    /* As the openers of built-in devices; options are checked. The device's ops are the ones above. */
+    const struct ah_dev_ops *ops; /* functions of its devices; every member is required */
+    /* Opens a device, as the openers of built-in devices do. The options are checked already. The device's ops are the
+     * ones above. */
     int (*open)(struct ah_dev **out, const struct ah_dev_options *options);
 };
 
-/* The one symbol. Called once for each opening, by one thread at a time, before anything else; must not call the host
- * yet. Null: this machine cannot have the device for a reason that open() has no words for. */
+/* The only exported symbol. Called once for each opening, by one thread at a time, before anything else; must not call
+ * the host yet. Null: this machine cannot have the device, for a reason that open() cannot report. */
 #define AH_PLUGIN_SYMBOL "autohete_plugin"
 typedef const struct ah_plugin *ah_plugin_function(const struct ah_plugin_host *host);
 
-/* The loader. Looks for libautohete-NAME.so in the folder that the environment variable AUTOHETE_PLUGINS names, beside
- * the library, beside the program and in the folder libraries are installed in; the first that is there is loaded or
- * refused. AH_EINPUT when there is none; AH_EDEVICE when it is refused, naming file, found and expected; else what its
- * open() says. */
+/* Loads and opens a device. Looks for libautohete-NAME.so in the folder that the environment variable AUTOHETE_PLUGINS
+ * names, beside the library, beside the program and in the folder where libraries are installed; the first file found
+ * is loaded or refused. AH_EINPUT: no file; AH_EDEVICE: refused, naming file, found and expected; else the status of
+ * its open(). */
 int ah__plugin_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options);
-/* The file that NAME would be loaded from; false: there is none. */
+/* Finds the file that would be loaded for NAME; false: there is none. */
 enum { AH_PLUGIN_PATH_BYTES = 4096 };
 bool ah__plugin_find(char path[AH_PLUGIN_PATH_BYTES], const char *name);
-/* Adds the NAMEs of the libautohete-NAME.so there are in those folders to the `count` in `names`, each once; as many as
- * fit. Gives their number. */
+/* Adds the NAME of each libautohete-NAME.so in these folders to the `count` names, each once, as many as fit. Returns
+ * the number of names. */
 enum { AH_PLUGIN_NAME_BYTES = 65 };
 int ah__plugin_names(char (*names)[AH_PLUGIN_NAME_BYTES], int count, int most);
-/* Gives the library of a closed device back. Null is fine. */
+/* Unloads the library of a closed device. Null is fine. */
 void ah__plugin_unload(void *library);
 
 #endif

@@ -6,18 +6,18 @@
 
 #include "dev/plugin.h"
 
-/* Of this program; a process joins its ranks once. */
+/* The ranks of this program. A process joins them once. */
 static struct {
     const struct ah_transport *transport;
     struct ah_comm *comm;
-    bool together; /* all ranks have said that they are done */
+    bool together; /* all ranks have reported that they are done */
     bool ended;
     int status;
 } program;
 
-/* What launchers tell each process: which implementation of MPI they speak, and how many processes there are. */
+/* Environment variables that launchers set for each process, and the implementation of MPI that they use. */
 static const struct launcher {
-    const char *rank, *ranks; /* environment variables */
+    const char *rank, *ranks; /* variables with the rank and the number of ranks */
     const char *kind;
 } launchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "openmpi"},
@@ -26,7 +26,7 @@ static const struct launcher {
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "mpich"},
 };
 
-/* Null: none, or it has started one process. */
+/* Returns the launcher; null: there is none, or it has started only one process. */
 static const struct launcher *launcher_find(int *ranks)
 {
     for (size_t i = 0; i < AH_LENGTH(launchers); i++) {
@@ -38,7 +38,7 @@ static const struct launcher *launcher_find(int *ranks)
     return NULL;
 }
 
-/* The implementation of MPI that is used. */
+/* Returns the implementation of MPI to use. */
 static const char *kind_of(const struct launcher *launcher)
 {
     const char *asked = getenv("AUTOHETE_MPI");
@@ -49,11 +49,11 @@ static int transport_open(const struct ah_transport **out, const char *path)
 {
     char why[AH_TRANSPORT_WHY] = "";
     ah_transport_function *function;
-    /* Open MPI loads parts of its own, which look for its symbols. */
+    /* Open MPI loads parts that look for its symbols, so they are global. */
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!library)
         return ah__fail(AH_EDEVICE, "ranks: %s does not load: %s", path, dlerror());
-    void *symbol = dlsym(library, AH_TRANSPORT_SYMBOL); /* it stays loaded: MPI cannot be started twice */
+    void *symbol = dlsym(library, AH_TRANSPORT_SYMBOL); /* the library stays loaded: MPI cannot be started twice */
     if (!symbol)
         return ah__fail(AH_EDEVICE, "%s: no symbol " AH_TRANSPORT_SYMBOL ", expected a part of this program", path);
     memcpy(&function, &symbol, sizeof function);

@@ -1,11 +1,11 @@
-/* The ranks a launcher (mpirun, srun) has started this program as: found in its environment, joined through
- * libautohete-mpi-KIND.so, which lies where plugins lie (plugin.h). What they do together is comm/comm.h. */
+/* The ranks as which a launcher (mpirun, srun) has started this program. They are found in its environment and joined
+ * through libautohete-mpi-KIND.so, which is in a folder of plugins (plugin.h). comm/comm.h has their communication. */
 #ifndef AH_DEV_RANKS_H
 #define AH_DEV_RANKS_H
 
 #include "comm/comm.h"
 
-/* Processor cores and memory that fall to this rank: what the machine has, divided among the ranks that share it. */
+/* Return the processor cores and the memory of this rank: its share of the machine's, among the ranks on it. */
 static inline int ah__ranks_cores(const struct ah_comm *comm, int cores)
 {
     return cores > comm->shares ? cores / comm->shares : comm->shares > 1 ? 1 : cores;

@@ -10,15 +10,15 @@
 #include "dev/dev.h"
 
 struct ah_sim_lanes {
-    int64_t launch_ns[AH_LANE_COUNT]; /* lane idle time between two pieces of work that wait for nothing */
-    int64_t notify_ns;                /* from a completion until the driver has heard of it and submitted more */
-    int queue_depth;                  /* of the device that is simulated (struct ah_dev_info); for the scheduler */
-    double slowdown[AH_LANE_COUNT][AH_LANE_COUNT]; /* >= 1; [a][b]: how much longer a takes while b is busy */
+    int64_t launch_ns[AH_LANE_COUNT]; /* idle time of a lane between two works that wait for nothing */
+    int64_t notify_ns;                /* from a completion until the driver knows of it and has submitted more */
+    int queue_depth;                  /* queue depth of the simulated device (struct ah_dev_info); for the scheduler */
+    double slowdown[AH_LANE_COUNT][AH_LANE_COUNT]; /* >= 1; [a][b]: factor of a's time while b is busy */
 };
 
-/* `lanes` is copied. */
+/* Opens a simulated device. `lanes` is copied. */
 int ah__dev_sim_open(struct ah_dev **out, const struct ah_sim_lanes *lanes);
-/* Back to time zero with nothing in flight, so that one device can score many plans. */
+/* Resets the device to time zero with nothing in flight, so that one device can score many plans. */
 void ah__dev_sim_reset(struct ah_dev *dev);
 
 #endif

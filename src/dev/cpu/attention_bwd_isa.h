@@ -1,12 +1,12 @@
-/* The gradients of attention of one instruction set; part of kernels_isa.h, behind attention_isa.h. */
+/* The gradients of attention for one instruction set; part of kernels_isa.h, after attention_isa.h. */
 
-/* A tile of keys and values and the sums of their gradients. */
+/* A tile of keys and values, and the sums of their gradients. */
 struct attention_key {
     float *key_t, *value_t, *key, *dkey, *dvalue;
 };
 
-/* Scratch of one (batch, head): some tiles of keys, and under them one tile of queries after the other. `room` is cut
- * by the stride of packed rows, so that small heads keep more tiles of keys. */
+/* Scratch of one (batch, head): several tiles of keys, and one tile of queries at a time. `room` is cut by the stride
+ * of packed rows, so that small heads keep more tiles of keys. */
 enum { KEY_TILES = 16, ROOM = AH_POOL_SCRATCH - 2 * TILE * TILE - 3 * TILE - 256 };
 struct attention_pair {
     struct attention_key tile[KEY_TILES];
@@ -16,7 +16,7 @@ struct attention_pair {
 _Static_assert(sizeof(struct attention_pair) <= AH_POOL_SCRATCH * sizeof(float), "scratch of a worker");
 _Static_assert(ROOM >= 8 * TILE * HEAD, "scratch of a worker");
 
-/* Cuts the room; the number of key tiles in it. */
+/* Cuts the room and returns the number of key tiles in it. */
 static int pair_cut(struct attention_pair *s, const struct ah_attention *job)
 {
     int64_t size = TILE * packed_stride(job->head_size), count = (ROOM / size - 3) / 5;
@@ -30,14 +30,15 @@ static int pair_cut(struct attention_pair *s, const struct ah_attention *job)
     return (int)count;
 }
 
-/* One head of one batch: its rows of queries and their gradients, of its keys and values, and its sums. */
+/* One head of one batch: its queries, keys, values, their gradients, and its sums. */
 struct attention_place {
     const element *q, *k, *v, *dy, *y;
     element *dq, *dk, *dv;
     const float *lse;
-    const int32_t *positions;                  /* of the batch, or null */
-    float *dquery_sum, *dkey_sum, *dvalue_sum; /* null where sums are made in the gradients themselves */
-    bool later, last;                          /* of the heads that share keys and values: not the first, the last */
+    const int32_t *positions;                  /* positions of the batch, or null */
+    float *dquery_sum, *dkey_sum, *dvalue_sum; /* null: the gradients themselves hold the sums */
+    bool later, last;                          /* of the heads that share keys and values: it is not the first; it is
+                                                * the last */
 };
 
 static struct attention_place attention_at(const struct ah_attention *job, int64_t batch, int head, float *sums)
@@ -65,7 +66,7 @@ static struct attention_place attention_at(const struct ah_attention *job, int64
     };
 }
 
-/* Loads the tile of queries at `at`; dot = sum of dy * y, which is what the softmax's gradient subtracts. */
+/* Loads the tile of queries at `at`. Computes dot = sum of dy * y, which the softmax's gradient subtracts. */
 static AH_TARGET void queries_load(const struct ah_attention *job, struct attention_pair *s,
                                    const struct attention_place *h, int64_t at, int queries)
 {
@@ -98,7 +99,7 @@ static AH_TARGET void keys_load(const struct ah_attention *job, const struct att
     }
 }
 
-/* Scores times `scale`, in powers of two, become capped; dprob is what their slope is multiplied into. */
+/* Returns the capped scores. `score`: times `scale`, in powers of two. *slope: the factor of the scores' gradient. */
 AH_INLINE v16 score_capped(v16 score, float cap, v16 *slope)
 {
     v16 t = v_tanh(v_mul(score, v_set(1.0F / cap)));
@@ -106,8 +107,9 @@ AH_INLINE v16 score_capped(v16 score, float cap, v16 *slope)
     return v_mul(v_set(cap), t);
 }
 
-/* prob = e^(scale * score - lse), dscore = prob * (dprob - dot), its factor `scale` being left to its sums. Both are
- * zero for keys that are not seen, on the diagonal up to a multiple of 16. A cap comes in between, with its slope. */
+/* Computes prob = e^(scale * score - lse) and dscore = prob * (dprob - dot); the factor `scale` is applied to its sums.
+ * Both are zero for masked keys, on the diagonal up to a multiple of 16. A cap is applied in between, with its
+ * slope. */
 static AH_TARGET void softmax_bwd(const struct ah_attention *job, struct attention_pair *s, int queries, int keys,
                                   const struct attention_sight *sight)
 {
@@ -139,7 +141,7 @@ static AH_TARGET void softmax_bwd(const struct ah_attention *job, struct attenti
     }
 }
 
-/* The rows of `to` (+)= from * factor. */
+/* Computes to (+)= from * factor, row by row. */
 static AH_TARGET void rows_put(element *to, int64_t stride, const float *from, int rows, int cols, float factor,
                                bool accumulate)
 {
@@ -151,13 +153,13 @@ static AH_TARGET void rows_put(element *to, int64_t stride, const float *from, i
         }
 }
 
-/* A tile of queries and one of keys. */
+/* A tile of queries with a tile of keys. */
 struct attention_meeting {
     const struct attention_key *key;
     float *dquery;
     int queries, keys;
     struct attention_sight sight;
-    bool add_keys, add_queries; /* something was summed for these keys, for these queries, before */
+    bool add_keys, add_queries; /* the gradients of these keys, of these queries, have sums from other tiles */
 };
 
 static AH_TARGET void pair_scores(const struct ah_attention *job, struct attention_pair *s,
@@ -182,7 +184,7 @@ static AH_TARGET void pair_scores(const struct ah_attention *job, struct attenti
     softmax_bwd(job, s, p->queries, p->keys, &p->sight);
 }
 
-/* The five products of one pair of tiles. */
+/* Computes the five products of a pair of tiles. */
 static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair *s, const struct attention_meeting *p)
 {
     int width = round16(job->head_size);
@@ -217,7 +219,7 @@ static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair
     mm(&queries);
 }
 
-/* The tile of queries at `at` under those of key tiles [from, to) that it sees, one at least. */
+/* Processes the tile of queries at `at` with those of the key tiles [from, to) that it sees, at least one. */
 static AH_TARGET void query_bwd(const struct ah_attention *job, struct attention_pair *s,
                                 const struct attention_place *h, int64_t at, int64_t from, int64_t to)
 {
@@ -239,7 +241,7 @@ static AH_TARGET void query_bwd(const struct ah_attention *job, struct attention
                  job->add_q || (!sums && from > first));
 }
 
-/* Key tiles [from, to) of a head, which fill the room. */
+/* Processes the key tiles [from, to) of a head, which fill the room. */
 static AH_TARGET void keys_bwd(const struct ah_attention *job, struct attention_pair *s,
                                const struct attention_place *h, int64_t from, int64_t to)
 {
@@ -257,8 +259,9 @@ static AH_TARGET void keys_bwd(const struct ah_attention *job, struct attention_
     }
 }
 
-/* Gradients of queries are sums over tiles of keys, and those of keys and values sums over the heads that share them.
- * They are made in the gradients themselves, or in `sums` where a store there would round each time. */
+/* Computes the gradients of a head. Gradients of queries are sums over tiles of keys; gradients of keys and values are
+ * sums over the heads that share them. The gradients themselves hold the sums, or `sums` does if a store would round
+ * each time. */
 static AH_TARGET void attention_bwd(const struct ah_attention *job, int64_t batch, int head, float *scratch,
                                     float *sums)
 {

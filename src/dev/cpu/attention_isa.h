@@ -1,15 +1,14 @@
-/* Causal attention of one instruction set by tiles of 64 queries and 64 keys; part of kernels_isa.h.
+/* Causal attention for one instruction set, by tiles of 64 queries and 64 keys; part of kernels_isa.h.
  *
- * Tiles are copied out of the strided tensors, so that they fill the caches without conflicts; several tiles of the
- * other side are kept beside one that is loaded, so that it is copied once for all of them. The small products are
- * ours: at this size a library call reaches less of the peak. A is read by broadcast, so that no operand needs
- * transposing but the one that meets the other's head dimension. Scores are in powers of two: the factor log2(e) costs
- * nothing beside the scale. */
+ * Tiles are copied from the strided tensors, so that they fill the caches without conflicts. Several tiles of one side
+ * stay while a tile of the other is loaded, so that it is copied once for all of them. The small products are our own:
+ * at this size a library call reaches less of the peak. A is read by broadcast, so that only the operand that meets the
+ * other's head dimension needs transposing. Scores are in powers of two: the factor log2(e) is part of the scale. */
 
 #include <float.h>
 
 enum { TILE = AH_ATTENTION_TILE, HEAD = AH_ATTENTION_MAX_HEAD, GROUP = AH_ATTENTION_GROUP };
-/* Vectors of a block of sums at most. */
+/* Most vectors in a row of a block of sums. */
 #if AH_SIMD == 512
 enum { MM_VECTORS = 4 };
 #else
@@ -18,12 +17,12 @@ enum { MM_VECTORS = 1 };
 
 static const float log2_e = 1.44269504F;
 
-/* 2^x for x up to 127, to about 1 ulp; 2^-125 below. NaN stays NaN. */
+/* Returns 2^x for x up to 127, to about 1 ulp; 2^-125 below -125. NaN stays NaN. */
 AH_INLINE v16 v_exp2(v16 x)
 {
     const v16 shift = v_set(12582912.0F);
     v16 inside = v_max(v_set(-125.0F), x);
-    v16 shifted = v_add(inside, shift); /* the integer sits in the low bits */
+    v16 shifted = v_add(inside, shift); /* the integer is in the low bits */
     v16 n = v_sub(shifted, shift);
     v16 r = v_sub(inside, n);
     v16 p = v_set(0.000153458124F);
@@ -34,7 +33,7 @@ AH_INLINE v16 v_exp2(v16 x)
     p = v_fma(p, r, v_set(0.693147182F));
     p = v_fma(p, r, v_set(1.0F));
 #if AH_SIMD == 512
-    return _mm512_scalef_ps(p, n); /* the same product: it is normal */
+    return _mm512_scalef_ps(p, n); /* the same product, since it is a normal number */
 #else
     return v_mul(p, v_exponent(shifted));
 #endif
@@ -42,12 +41,13 @@ AH_INLINE v16 v_exp2(v16 x)
 
 /* ---- products of tiles ------------------------------------------------------------------------------------------- */
 
-/* Which part of a product on the diagonal is needed; bounds are rounded to 16, so that all instruction sets agree. */
+/* The part of a product on the diagonal that is needed; bounds are rounded to 16, so that all instruction sets
+ * agree. */
 enum mm_part { MM_ALL, MM_COLS_UP_TO_ROW, MM_COLS_FROM_ROW, MM_TERMS_UP_TO_ROW, MM_TERMS_FROM_ROW };
 
-/* C[m,n] = or += A B, C first multiplied by factor[row] where there is one. B [k,n] and C are row-major, n is a
- * multiple of 16 and of no more than ldb and ldc. A[i,t] is a[i * lda + t], lda being TILE, 2 TILE or HEAD, or
- * a[t * TILE + i] where lda is 0. Rows of A and C up to a multiple of 16 behind m exist, with any content. */
+/* C[m,n] = A B, or C += A B; if `factor` is set, C is first multiplied by factor[row]. B [k,n] and C are row-major; n
+ * is a multiple of 16, at most ldb and ldc. A[i,t] is a[i * lda + t], where lda is TILE, 2 TILE or HEAD, or a[t * TILE
+ * + i] if lda is 0. Rows of A and C exist up to a multiple of 16 after m, with any content. */
 struct mm {
     float *c;
     const float *a, *b, *factor;
@@ -57,7 +57,7 @@ struct mm {
     enum mm_part part;
 };
 
-/* A block of C at (row, col), and its terms. */
+/* A block of C at (row, col), and the range of its terms. */
 struct mm_at {
     int row, col, from, to;
 };
@@ -75,7 +75,7 @@ AH_INLINE void mm_begin(v16 sum[8][MM_VECTORS], const struct mm *g, const float 
         }
 }
 
-/* The strides of A are constants of the caller, so that its addresses need no arithmetic. */
+/* Computes a block. The strides of A are constants of the caller, so that its addresses need no arithmetic. */
 AH_INLINE void mm_block(const struct mm *g, const struct mm_at *at, int row, const int rows, const int vectors,
                         const int64_t a_row, const int64_t a_term)
 {
@@ -105,8 +105,8 @@ AH_INLINE void mm_block(const struct mm *g, const struct mm_at *at, int row, con
             v_store(c + i * g->ldc + j * LANES, sum[i][j]);
 }
 
-/* 16 rows, as many at a time as registers hold: the fewer loads there are beside each multiply-add, the closer it comes
- * to the peak. */
+/* Computes 16 rows, as many at a time as registers hold: the fewer loads for each multiply-add, the closer to the
+ * peak. */
 AH_INLINE void mm_rows(const struct mm *g, const struct mm_at *at, const int vectors, const int64_t a_row,
                        const int64_t a_term)
 {
@@ -123,7 +123,7 @@ AH_INLINE void mm_rows(const struct mm *g, const struct mm_at *at, const int vec
     }
 }
 
-/* Of `left` vectors, what the next block takes: rather two blocks of three than four and two. */
+/* Returns how many of `left` vectors the next block takes. Two blocks of three are faster than four and two. */
 static inline int mm_width(int left)
 {
     if (MM_VECTORS == 1)
@@ -158,7 +158,7 @@ AH_INLINE void mm_all(const struct mm *g, const int64_t a_row, const int64_t a_t
 
 static AH_TARGET void mm(const struct mm *g)
 {
-    if (AH_SIMD == 1) /* slow anyway, and slow to compile */
+    if (AH_SIMD == 1) /* slow in any case, and slow to compile */
         mm_all(g, g->lda ? g->lda : 1, g->lda ? 1 : TILE);
     else if (g->lda == 0)
         mm_all(g, 1, TILE);
@@ -170,7 +170,7 @@ static AH_TARGET void mm(const struct mm *g)
         mm_all(g, HEAD, 1);
 }
 
-/* The stride of packed rows of the head's channels. */
+/* Returns the stride of packed rows of a head's channels. */
 static inline int64_t packed_stride(int head)
 {
     return head <= TILE ? TILE : head <= 2 * TILE ? 2 * TILE : HEAD;
@@ -186,7 +186,8 @@ static inline int tile_length(int64_t seq, int64_t start)
     return seq - start < TILE ? (int)(seq - start) : TILE;
 }
 
-/* to[rows, round16(cols)] = from[rows, cols] with zeros behind; rows of `to` are packed_stride(cols) apart. */
+/* Computes to[rows, round16(cols)] = from[rows, cols] with zeros after it; rows of `to` are packed_stride(cols)
+ * apart. */
 static AH_TARGET void pack(float *to, const element *from, int64_t stride, int rows, int cols)
 {
     int64_t to_stride = packed_stride(cols);
@@ -195,7 +196,7 @@ static AH_TARGET void pack(float *to, const element *from, int64_t stride, int r
             v_store(to + r * to_stride + c, e_load_most(from + r * stride + c, cols - c));
 }
 
-/* to[cols, TILE] = transpose of packed from[rows, cols], times scale, with zeros up to round16(rows). */
+/* Computes to[cols, TILE] = transpose of packed from[rows, cols], times scale, with zeros up to round16(rows). */
 static AH_TARGET void transpose(float *to, const float *from, int rows, int cols, float scale)
 {
     int64_t stride = packed_stride(cols);
@@ -213,20 +214,21 @@ static AH_TARGET void transpose(float *to, const float *from, int rows, int cols
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-/* A tile of queries and what is known of it so far. Scores are kept transposed, queries along the lanes, so that the
- * softmax needs no sums over lanes. */
+/* A tile of queries and its sums so far. Scores are kept transposed, with queries along the lanes, so that the softmax
+ * needs no sums over lanes. */
 struct attention_query {
     float query[HEAD * TILE], out[TILE * HEAD], most[TILE], total[TILE];
 };
 
-/* Scratch of a group of query tiles, under which the tiles of keys pass. */
+/* Scratch of a group of query tiles, through which the tiles of keys pass. */
 struct attention_group {
     struct attention_query tile[GROUP];
     float key[TILE * HEAD], value[TILE * HEAD], score[TILE * TILE], shrink[TILE];
 };
 _Static_assert(sizeof(struct attention_group) <= AH_POOL_SCRATCH * sizeof(float), "scratch of a worker");
 
-/* The largest of `most` and of scores [keys] of 16 queries; several chains, as one would wait for itself. */
+/* Returns the largest of `most` and of the scores [keys] of 16 queries. Several chains run in parallel, since one would
+ * wait for its own results. */
 AH_INLINE v16 score_most(const float *score, int keys, v16 most)
 {
     v16 other[4] = {most, most, most, most};
@@ -240,14 +242,14 @@ AH_INLINE v16 score_most(const float *score, int keys, v16 most)
     return v_max(v_max(other[0], other[1]), v_max(other[2], other[3]));
 }
 
-/* What a tile of queries sees of one of keys: on the diagonal, query q keys up to q; and keys from from[q] on, which
- * never falls from one query to the next. */
+/* The keys of a tile that a tile of queries sees: on the diagonal, query q sees keys up to q; in general, keys from
+ * from[q] on, which never falls from one query to the next. */
 struct attention_sight {
     bool diagonal;
     int from[TILE];
 };
 
-/* The first key that a query sees. `positions`: of its batch. */
+/* Returns the first key that a query sees. `positions`: those of its batch. */
 static inline int64_t first_seen(const struct ah_attention *job, const int32_t *positions, int64_t query)
 {
     int64_t first = query < job->window ? 0 : query - job->window + 1, document = 0;
@@ -261,7 +263,7 @@ static inline const int32_t *positions_of(const struct ah_attention *job, int64_
     return job->positions ? job->positions + batch * job->seq : NULL;
 }
 
-/* Of tiles that begin with these rows. */
+/* Fills the sight of the tiles that begin with these rows. */
 static inline void sight_fill(struct attention_sight *sight, const struct ah_attention *job, const int32_t *positions,
                               int64_t query, int64_t key)
 {
@@ -273,13 +275,13 @@ static inline void sight_fill(struct attention_sight *sight, const struct ah_att
     }
 }
 
-/* Where the first tile of keys begins that a tile of queries sees something of. */
+/* Returns the start of the first tile of keys of which a tile of queries sees any. */
 static inline int64_t first_key(const struct ah_attention *job, const int32_t *positions, int64_t query)
 {
     return first_seen(job, positions, query) / TILE * TILE;
 }
 
-/* Of 16 queries from `query` on, how many see the key; they are the first ones. */
+/* Returns how many of the 16 queries from `query` on see the key; they are the first ones. */
 static inline int seeing(const struct attention_sight *sight, int query, int key)
 {
     int count = 0;
@@ -288,7 +290,7 @@ static inline int seeing(const struct attention_sight *sight, int query, int key
     return count;
 }
 
-/* Scores of keys that are not seen are -inf, and become exactly 0 below. */
+/* Sets the scores of masked keys to -inf; they become exactly 0 below. */
 static AH_TARGET void score_mask(float *score, int keys, int query, const struct attention_sight *sight)
 {
     v16 none = v_set(-INFINITY);
@@ -298,7 +300,7 @@ static AH_TARGET void score_mask(float *score, int keys, int query, const struct
         v_store(score + key * TILE, v_first(seeing(sight, query, key), v_load(score + key * TILE), none));
 }
 
-/* score[key] of 16 queries becomes 2^(score - most); 0 where it is not seen. */
+/* Replaces score[key] of 16 queries by 2^(score - most), or 0 if the key is masked, and returns it. */
 AH_INLINE v16 softmax_term(float *score, int key, int query, v16 most, const struct attention_sight *sight)
 {
     v16 e = v_exp2(v_sub(v_load(score + key * TILE), most));
@@ -316,8 +318,8 @@ static AH_TARGET void score_cap(float *score, int keys, float cap)
         v_store(score + key * TILE, v_soft_cap(v_load(score + key * TILE), cap));
 }
 
-/* One step of the online softmax for 16 queries: score[key][query] becomes 2^(score - most), and what was summed before
- * is to be shrunk. */
+/* Does one step of the online softmax for 16 queries: score[key][query] becomes 2^(score - most), and s->shrink the
+ * factor for earlier sums. */
 static AH_TARGET void softmax_step(struct attention_group *s, struct attention_query *tile, int keys, int query,
                                    const struct attention_sight *sight, float cap)
 {
@@ -380,7 +382,7 @@ static AH_TARGET void query_begin(const struct ah_attention *job, struct attenti
     pack(s->value, query, job->q_stride, queries, job->head_size);
     transpose(tile->query, s->value, queries, job->head_size, job->scale * log2_e);
     for (int q = 0; q < TILE; q++) {
-        tile->most[q] = -FLT_MAX; /* finite: of the first tile a query may see nothing */
+        tile->most[q] = -FLT_MAX; /* finite, since a query may see nothing of the first tile */
         tile->total[q] = 0.0F;
     }
 }

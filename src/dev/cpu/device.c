@@ -12,7 +12,7 @@ static struct ah_cpu *cpu_of(struct ah_dev *dev)
     return (struct ah_cpu *)dev;
 }
 
-/* Ranks exchange through the host. */
+/* Does nothing: ranks exchange data through the host. */
 static int cpu_join(struct ah_dev *dev)
 {
     (void)dev;
@@ -117,7 +117,7 @@ static void cpu_info(struct ah_dev *dev, struct ah_dev_info *out)
 
 /* ---- opening and closing */
 
-/* What timings depend on: the processor's name, its instruction set, cores, threads and the link. */
+/* Hashes what timings depend on: the processor's name, its instruction set, cores, threads and the link. */
 static uint64_t signature_make(const struct ah_cpu *cpu, int cores)
 {
     uint64_t hash = ah__hash_text(ah__host_isa_name(), ah__hash_text("cpu", 0));
@@ -138,14 +138,14 @@ static void cpu_close(struct ah_dev *dev)
     ah__free(cpu);
 }
 
-/* `core`: where lanes without a pool run, -1: anywhere. */
+/* Starts the lanes. `core`: the core of lanes without a pool, -1: any core. */
 static int lanes_start(struct ah_cpu *cpu, int core)
 {
     struct ah_lanes_config config = {.device = "cpu", .run = ah__cpu_work, .context = cpu};
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         config.kind[i] = AH_LANE_THREAD;
         config.pool[i] = cpu->pool[i];
-        /* Copies are the host's business: they must not disturb the cores that play the device. */
+        /* Copies run on the host's core: they must not disturb the cores that simulate the device. */
         config.core[i] = core;
     }
     return ah__lanes_new(&cpu->lanes, &config);
@@ -163,8 +163,8 @@ static int threads_start(struct ah_cpu *cpu, const struct ah_dev_options *option
     bool pinned = in_order && cpu->threads + cpu->host_threads <= cores;
     AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMPUTE], cpu->threads, pinned ? first : -1));
     AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_HOST], cpu->host_threads, pinned ? first + cpu->threads : -1));
-    AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_D2H], 1, -1)); /* updates what streams through the device */
-    if (cpu->comm->world_size > 1) /* norms of this rank's parts are taken where they are summed */
+    AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_D2H], 1, -1)); /* for staged device updates */
+    if (cpu->comm->world_size > 1) /* norms of this rank's shards are computed where they are summed */
         AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMM], 1, pinned ? first + cpu->threads : -1));
     return lanes_start(cpu, pinned ? first + cpu->threads : -1);
 }

@@ -1,6 +1,7 @@
-/* Inside the CPU device: memory, and what each lane may touch. Takes submitted work, gives completions.
+/* Inside the CPU device: its memory, and the regions that each lane may touch. Takes submitted work, returns
+ * completions.
  *
- * Its device region is ordinary memory that only the lanes of the device may touch; every lane is a thread of
+ * The device region is ordinary memory that only the lanes of the device may touch; every lane is a thread of
  * host/lanes.h. Must not know plans or training. */
 #ifndef AH_DEV_CPU_DEVICE_H
 #define AH_DEV_CPU_DEVICE_H
@@ -19,19 +20,19 @@ struct ah_cpu {
     int64_t link_bytes_per_s, machine_bytes;
     uint64_t jitter_seed, signature;
     char arithmetic[64];                  /* ah__cpu_arithmetic */
-    uint64_t jitter_count[AH_LANE_COUNT]; /* position in a lane's stream of delays; its thread's own */
+    uint64_t jitter_count[AH_LANE_COUNT]; /* position in a lane's sequence of random delays; used by its thread alone */
     struct ah_regions regions;
     struct ah_pages device_pages, host_pages[AH_REGIONS_HOST];
-    struct ah_pool *pool[AH_LANE_COUNT]; /* of the lanes that compute; null else */
+    struct ah_pool *pool[AH_LANE_COUNT]; /* pools of lanes that compute; else null */
     struct ah_lanes *lanes;
-    struct ah_comm *comm; /* what the comm lane's collectives go through */
+    struct ah_comm *comm; /* transport of the comm lane's collectives */
 };
 
 extern const struct ah_dev_ops ah__dev_cpu_ops;
 
 /* ---- task.c */
 
-/* Does one work on its lane's thread: the function of host/lanes.h. `context` is the device. */
+/* Runs one work on its lane's thread: the function of host/lanes.h. `context` is the device. */
 int ah__cpu_work(void *context, const struct ah_work *work, struct ah_done *done);
 
 #endif

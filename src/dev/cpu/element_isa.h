@@ -1,9 +1,10 @@
-/* What is loaded and stored by kernels of one compute dtype: floats, or bf16 after AH_BF16_ELEMENTS is defined. Part of
- * kernels_isa.h: no guard against a second inclusion, every file that is compiled from it includes it once. */
+/* Loads and stores elements of one compute dtype: floats, or bf16 if AH_BF16_ELEMENTS is defined. Part of
+ * kernels_isa.h. It has no guard against a second inclusion, since each file that uses it includes it once. */
 #include "dev/host/simd.h"
 #include "dev/host/simd_sum.h"
 
-/* Of parameters, activations and their gradients. ROUNDED: a store loses bits, so that nothing is summed in memory. */
+/* The type of parameters, activations and their gradients. ROUNDED: a store loses bits, so sums are not kept in
+ * memory. */
 #ifdef AH_BF16_ELEMENTS
 enum { ROUNDED = 1 };
 typedef uint16_t element;
@@ -38,7 +39,7 @@ AH_INLINE void e_store_most(element *p, v16 a, int64_t n)
 {
     E_NAME(v_store_most)(p, a, n);
 }
-/* cap * tanh(x / cap) */
+/* Returns cap * tanh(x / cap). */
 AH_INLINE v16 v_soft_cap(v16 x, float cap)
 {
     return v_mul(v_set(cap), v_tanh(v_mul(x, v_set(1.0F / cap))));

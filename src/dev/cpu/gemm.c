@@ -25,7 +25,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Parts of one size, a multiple of 16. */
+/* Returns the size of equal parts, a multiple of 16. */
 static int64_t part_size(int64_t length, int64_t parts)
 {
     return ceil_div(ceil_div(length, parts), 16) * 16;
@@ -49,7 +49,7 @@ struct ah_gemm_grid ah__cpu_gemm_grid(int64_t m, int64_t n)
     return grid;
 }
 
-/* Puts the bias where the product is then added. */
+/* Writes the bias to C (or adds it), to which the product is added afterwards. */
 static void bias_fill(const struct ah_gemm *g, float *c, const float *bias, int64_t rows, int64_t cols)
 {
     for (int64_t i = 0; i < rows; i++) {
@@ -97,7 +97,7 @@ int ah__cpu_sgemm_fail(int status, int64_t m, int64_t n, int64_t k)
 static pthread_mutex_t ready_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool ready;
 
-/* A thread of its own: its OpenMP settings are nobody else's. */
+/* Runs a first product, on a thread of its own because it changes the thread's OpenMP settings. */
 static void *first_product(void *context)
 {
     enum { SIDE = 16 };
@@ -114,7 +114,7 @@ static void *first_product(void *context)
 
 static int products_start(void)
 {
-    enum { ROOM_BYTES = 32 << 20 }; /* some six times what it takes */
+    enum { ROOM_BYTES = 32 << 20 }; /* about six times the need */
     pthread_t thread;
     int status = AH_OK;
     AH_TRY(ah__room(ROOM_BYTES));

@@ -1,8 +1,8 @@
 /* Products of bf16 on AMX tiles. Blocks of 32 x 32 sums stay in four tile registers while 32 terms at a time pass.
  *
- * Both operands are packed into tiles of 1 KiB: of A all rows of the piece, which then lie in the second-level cache,
- * of B one strip of 32 columns, which lies in the first. The terms are cut into ranges that make this so; between
- * ranges the sums wait in fp32, so that neither the cut nor the place of a block changes a bit. */
+ * Both operands are packed into tiles of 1 KiB: of A all rows of the piece, which fit the second-level cache, of B one
+ * strip of 32 columns, which fits the first. The terms are cut into ranges so that this holds. Between ranges the sums
+ * are kept in fp32, so that neither the cut nor the place of a block changes a bit. */
 #include "dev/cpu/gemm_bf16.h"
 
 #if defined(__x86_64__)
@@ -27,7 +27,7 @@ enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* arch_prctl(ARCH_REQ_XCO
 
 enum { LEAF_FEATURES = 7, EDX_AMX_BF16 = 22, EDX_AMX_TILE = 24 };
 
-/* Not every compiler has names for these features. */
+/* Returns true if the processor has AMX. Not every compiler has names for these features. */
 static bool processor_has_amx(void)
 {
     unsigned eax, ebx, ecx, edx;
@@ -55,13 +55,13 @@ AMX_INLINE __mmask32 first32(int64_t n)
     return n >= 32 ? 0xFFFFFFFFU : n <= 0 ? 0 : (1U << n) - 1U;
 }
 
-/* 32 halves of which the first n exist. */
+/* Loads the first n of 32 halves; the others are zero. */
 AMX_INLINE __m512i load_first(const uint16_t *p, int64_t n)
 {
     return n >= 32 ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi16(first32(n), p);
 }
 
-/* to[p][i] = from[i][p] of 16 x 16 pairs. */
+/* Transposes 16 x 16 pairs: to[p][i] = from[i][p]. */
 AMX_INLINE void transpose_pairs(uint16_t *to, __m512i a[SIDE])
 {
     __m512i b[SIDE];
@@ -91,14 +91,15 @@ AMX_INLINE void transpose_pairs(uint16_t *to, __m512i a[SIDE])
     }
 }
 
-/* Two tiles: to[half][row][k] = from[half * 16 + row][k]. */
+/* Packs two tiles: to[half][row][k] = from[half * 16 + row][k]. */
 AMX_INLINE void pack_rows(uint16_t *to, const uint16_t *from, int64_t stride, int64_t rows, int64_t terms)
 {
     for (int i = 0; i < BLOCK; i++)
         _mm512_store_si512(to + i * STEP, i < rows ? load_first(from + i * stride, terms) : _mm512_setzero_si512());
 }
 
-/* Two tiles of pairs: to[half][pair][col] = from[half * 16 + col][pair], `from` having its terms along the row. */
+/* Packs two tiles of pairs: to[half][pair][col] = from[half * 16 + col][pair], where the terms of `from` are along its
+ * rows. */
 AMX_INLINE void pack_rows_as_pairs(uint16_t *to, const uint16_t *from, int64_t stride, int64_t cols, int64_t terms)
 {
     for (int half = 0; half < 2; half++) {
@@ -111,7 +112,7 @@ AMX_INLINE void pack_rows_as_pairs(uint16_t *to, const uint16_t *from, int64_t s
     }
 }
 
-/* The pairs of two rows of 32 columns, columns 0..15 and 16..31. */
+/* Loads the pairs of two rows of 32 columns, columns 0..15 and 16..31. */
 AMX_INLINE void pairs_load(__m512i out[2], const uint16_t *from, int64_t stride, int64_t cols, int64_t terms)
 {
     const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
@@ -123,7 +124,7 @@ AMX_INLINE void pairs_load(__m512i out[2], const uint16_t *from, int64_t stride,
     out[1] = _mm512_permutex2var_epi16(even, high, odd);
 }
 
-/* Two tiles of pairs: to[half][pair][col] = (from[2 pair][half * 16 + col], from[2 pair + 1][...]). */
+/* Packs two tiles of pairs: to[half][pair][col] = (from[2 pair][half * 16 + col], from[2 pair + 1][...]). */
 AMX_INLINE void pack_pairs(uint16_t *to, const uint16_t *from, int64_t stride, int64_t cols, int64_t terms)
 {
     for (int i = 0; i < SIDE; i++) {
@@ -134,7 +135,7 @@ AMX_INLINE void pack_pairs(uint16_t *to, const uint16_t *from, int64_t stride, i
     }
 }
 
-/* Two tiles: to[half][row][k] = from[k][half * 16 + row], `from` having its terms along the column. */
+/* Packs two tiles: to[half][row][k] = from[k][half * 16 + row], where the terms of `from` are along its columns. */
 AMX_INLINE void pack_columns(uint16_t *to, const uint16_t *from, int64_t stride, int64_t rows, int64_t terms)
 {
     __m512i low[SIDE], high[SIDE];
@@ -149,7 +150,7 @@ AMX_INLINE void pack_columns(uint16_t *to, const uint16_t *from, int64_t stride,
     transpose_pairs(to + TILE_HALVES, high);
 }
 
-/* Terms [from, from + terms) of 32 rows of op(A): for each step of 32 terms two tiles. */
+/* Packs terms [from, from + terms) of 32 rows of op(A): two tiles for each step of 32 terms. */
 static AMX_TARGET void pack_a(uint16_t *to, const struct ah_gemm_bf16 *g, int64_t row, int64_t rows, int64_t from,
                               int64_t terms)
 {
@@ -189,7 +190,7 @@ static AMX_TARGET void tiles_begin(void)
     _tile_loadconfig(&config);
 }
 
-/* sum[4 tiles] = or += a b over `steps` times 32 terms. */
+/* Computes sum[4 tiles] = a b, or += a b, over `steps` times 32 terms. */
 static AMX_TARGET void block_product(float *sum, const uint16_t *a, const uint16_t *b, int64_t steps, bool add)
 {
     if (add) {
@@ -227,7 +228,7 @@ AMX_INLINE __m512 widen(__mmask16 lanes, const uint16_t *p)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, p)), 16));
 }
 
-/* 16 columns of one row of sums go to C. */
+/* Writes 16 columns of a row of sums to C. */
 AMX_INLINE void row_put(const struct ah_gemm_bf16 *g, const float *sum, int64_t row, int64_t col, __mmask16 lanes)
 {
     __m512 x = _mm512_load_ps(sum);
@@ -265,7 +266,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The terms of one range: equal parts, in whole steps. */
+/* Returns the terms of one range: equal parts, in whole steps. */
 static int64_t range_terms(int64_t k)
 {
     int64_t parts = (k + AH_AMX_TERMS - 1) / AH_AMX_TERMS;
@@ -278,10 +279,10 @@ struct amx_piece {
     uint16_t *a, *b;
     float *sum;
     int64_t from, terms;
-    bool first, last; /* range of terms */
+    bool first, last; /* this is the first, the last range of terms */
 };
 
-/* Asks for a share of the strip of op(B) behind this one, since its lines lie far from each other. */
+/* Prefetches a share of the next strip of op(B), since its cache lines are far from each other. */
 AMX_INLINE void ahead_b(const struct amx_piece *p, int64_t strip_col, int64_t share, int64_t shares)
 {
     const struct ah_gemm_bf16 *g = p->gemm;
@@ -297,7 +298,8 @@ AMX_INLINE void ahead_b(const struct amx_piece *p, int64_t strip_col, int64_t sh
     }
 }
 
-/* A strip of 32 columns. With one range of terms no sums wait, and one block of them stays in the first-level cache. */
+/* Computes a strip of 32 columns. With one range of terms no sums are kept between ranges, so all blocks use the same
+ * one, which stays in the first-level cache. */
 static AMX_TARGET void strip(const struct amx_piece *p, int64_t strip_col)
 {
     const struct ah_gemm_bf16 *g = p->gemm;

@@ -1,4 +1,4 @@
-/* Products of bf16 operands: tiles over the pool, by AMX or by fp32 panels. */
+/* Products of bf16 operands: cuts them into tiles over the pool, by AMX or by fp32 panels. */
 #include "dev/cpu/gemm_bf16.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -9,7 +9,8 @@
 #include "dev/cpu/sgemm.h"
 #include "dev/host/kernels.h"
 
-/* The tiles of fp32 panels, columns being multiples of what oneDNN's kernels take at a time; the terms of one panel. */
+/* Sizes of tiles of fp32 panels, with columns in multiples that oneDNN's kernels take at a time; and terms of a
+ * panel. */
 enum { PANEL_ROWS = 256, PANEL_COLS = 384, PANEL_MULTIPLE = 48, PANEL_TERMS = 256 };
 enum { PANEL_SCRATCH = PANEL_TERMS * (PANEL_ROWS + PANEL_COLS) + PANEL_ROWS * PANEL_COLS };
 _Static_assert((int)PANEL_SCRATCH <= (int)AH_POOL_SCRATCH && (int)AH_AMX_SCRATCH <= (int)AH_POOL_SCRATCH,
@@ -51,7 +52,7 @@ static void row_add(float *to, const float *x, int64_t n)
         to[i] += x[i];
 }
 
-/* One row of the tile's sums goes into C. */
+/* Writes a row of the tile's sums to C. */
 static void row_put(const struct ah_gemm_bf16 *g, int64_t at, float *sum, int64_t n)
 {
     const struct ah_host_kernels *kernels = ah__host_kernels();
@@ -134,13 +135,14 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* The length of equal parts of at most `most`, a multiple of `of`. */
+/* Returns the length of equal parts of at most `most`, as a multiple of `of`. */
 static int64_t part(int64_t length, int64_t most, int64_t of)
 {
     return ceil_div(ceil_div(length, ceil_div(length, most)), of) * of;
 }
 
-/* With AMX the cut changes no bits, so it may look at the threads: smaller tiles until each has two. */
+/* Chooses the tiles. With AMX the cut changes no bits, so it may depend on the threads: tiles get smaller until each
+ * thread has two. */
 static void cut(struct bf16_job *job, const struct ah_gemm_bf16 *g)
 {
     int64_t rows = job->amx ? AH_AMX_ROWS : PANEL_ROWS, cols = job->amx ? AH_AMX_COLS : PANEL_COLS;

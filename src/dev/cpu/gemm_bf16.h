@@ -1,9 +1,9 @@
 /* Inside the CPU device: matrix products of bf16 operands with fp32 sums.
  *
- * Takes row-major matrices, gives C in bf16 (rounded once, to nearest even) or fp32. On a processor with AMX by its
- * tiles, elsewhere operands are widened to fp32 panels for oneDNN's product. The two give different bits; for one
- * processor bits depend on the shape alone: with AMX every element sums its products in the order of k whatever the
- * tiling is, elsewhere the tiling follows the shape. Must not know operators. */
+ * Takes row-major matrices, returns C in bf16 (rounded once, to nearest even) or fp32. A processor with AMX uses its
+ * tiles; elsewhere operands are widened to fp32 panels for oneDNN's product. The two give different bits. On one
+ * processor the bits depend on the shape alone: with AMX every element sums its products in the order of k with any
+ * tiling, elsewhere the tiling follows from the shape. Must not know operators. */
 #ifndef AH_DEV_CPU_GEMM_BF16_H
 #define AH_DEV_CPU_GEMM_BF16_H
 
@@ -11,7 +11,7 @@
 
 /* C[M,N] (+)= op(A) op(B) + bias. */
 struct ah_gemm_bf16 {
-    bool trans_a, trans_b, accumulate; /* accumulate: C's old value is added to the sum before it is rounded */
+    bool trans_a, trans_b, accumulate; /* accumulate: adds C's old value to the sum before rounding */
     bool c_fp32;                       /* C is float, else bf16 */
     int64_t m, n, k;
     const uint16_t *a, *b;
@@ -20,11 +20,11 @@ struct ah_gemm_bf16 {
     const uint16_t *bias; /* [N] added to every row, or null */
 };
 
-/* Runs over the pool, with its scratch; allocates nothing. AH_EDEVICE when a library call fails. */
+/* Computes a product over the pool, with its scratch; allocates nothing. AH_EDEVICE: a library call failed. */
 int ah__cpu_gemm_bf16(struct ah_pool *pool, const struct ah_gemm_bf16 *gemm);
 
-/* Whether products use AMX: the processor has it and the system lets this process use it. Forbidding it is for tests.
- */
+/* Returns true if products use AMX: the processor has it and the system lets this process use it. Forbidding it is for
+ * tests. */
 bool ah__cpu_has_amx(void);
 void ah__cpu_amx_forbid(bool forbidden);
 
@@ -34,11 +34,11 @@ void ah__cpu_amx_forbid(bool forbidden);
 struct ah_gemm_tile {
     int64_t row, col, rows, cols;
 };
-/* What a tile may measure at most, and the terms that are packed at a time. */
+/* Most rows and columns of a tile, and the terms that are packed at a time. */
 enum { AH_AMX_ROWS = 512, AH_AMX_COLS = 384, AH_AMX_TERMS = 256 };
 enum { AH_AMX_SCRATCH = AH_AMX_ROWS * AH_AMX_TERMS / 2 + 32 * AH_AMX_TERMS / 2 + AH_AMX_ROWS * AH_AMX_COLS };
 void ah__gemm_amx(const struct ah_gemm_bf16 *gemm, const struct ah_gemm_tile *tile, float *scratch);
-/* Asks the processor and the system, once. */
+/* Returns true if the processor and the system allow AMX; asks them once. */
 bool ah__amx_usable(void);
 
 #endif

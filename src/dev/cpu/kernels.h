@@ -1,7 +1,7 @@
-/* Inside the CPU device: the kernels one instruction set offers, and the operators built on them.
+/* Inside the CPU device: the kernels of one instruction set, and the operators built on them.
  *
- * A kernel works on a piece of an operator on one thread, with no knowledge of pools or operands; the operators
- * (kernels_*.c) cut their work into pieces and hand them to the pool. Every table gives the same bits. */
+ * A kernel computes a piece of an operator on one thread, without knowledge of pools or operands. The operators
+ * (kernels_*.c) cut their work into pieces and run them over the pool. Every table gives the same bits. */
 #ifndef AH_DEV_CPU_KERNELS_H
 #define AH_DEV_CPU_KERNELS_H
 
@@ -10,9 +10,9 @@
 
 enum { AH_ATTENTION_TILE = 64, AH_ATTENTION_GROUP = 4, AH_ATTENTION_MAX_HEAD = 256 };
 
-/* One attention call; pointers are strided views, the gradients null in forward. */
+/* An attention call. Pointers are strided views; the gradients are null in forward. */
 struct ah_attention {
-    const void *q, *k, *v; /* [B,T,stride], from the first channel of head 0 */
+    const void *q, *k, *v; /* [B,T,stride], from the first channel of head 0 on */
     void *y;               /* [B,T,C] */
     float *lse;            /* [B,H,T] */
     const void *dy;        /* [B,T,C] */
@@ -20,26 +20,28 @@ struct ah_attention {
     int64_t seq, channels;
     int64_t q_stride, kv_stride; /* from one token to the next */
     int64_t q_head, kv_head;     /* from one head to the next */
-    int64_t window;              /* keys that a query sees; seq or more: all up to its own */
-    const int32_t *positions;    /* [B,T] of each token in its document, before which it sees nothing; or null */
+    int64_t window;              /* number of keys that a query sees; seq or more: all up to its own */
+    const int32_t *positions;    /* [B,T] position of each token in its document, before which it sees nothing; or
+                                  * null */
     int heads, head_size;
-    int group; /* heads in a row that share a head of k and v */
+    int group; /* number of adjacent heads that share a head of k and v */
     float scale;
-    float cap;                /* of scores: s becomes cap * tanh(s / cap); 0: s stays */
-    bool add_q, add_k, add_v; /* into dq, dk, dv */
+    float cap;                /* cap of scores: s becomes cap * tanh(s / cap); 0: no cap */
+    bool add_q, add_k, add_v; /* add to dq, dk, dv instead of overwriting */
 };
 
-/* A strip of columns of two row-major matrices of `rows` rows and `stride` columns; every pointer is at the strip. */
+/* A strip of columns of two row-major matrices of `rows` rows and `stride` columns; every pointer points to the
+ * strip. */
 struct ah_strip {
     const void *dy, *x;       /* x is null for a plain column sum */
-    const float *mean, *rstd; /* of x; without mean it is 0 */
+    const float *mean, *rstd; /* mean and 1/deviation of rows of x; no mean: 0 */
     float *dweight, *dbias;   /* dbias may be null beside dweight */
     int64_t rows, stride, cols;
     bool add_weight, add_bias;
 };
 
-/* Of one instruction set and one compute dtype: what is `void *` here are elements of that dtype. Arithmetic is in
- * float, and every result is rounded once, when it is stored. */
+/* The kernels of one instruction set and one compute dtype, which is the type behind `void *`. Arithmetic is in float,
+ * and every result is rounded once, when it is stored. */
 struct ah_kernels {
     void (*exp)(float *y, const float *x, int64_t n);
     void (*gelu)(void *y, const void *x, int64_t n);
@@ -49,13 +51,14 @@ struct ah_kernels {
     void (*relu)(void *y, const void *x, int64_t n);
     void (*relu_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
     void (*silu_mul)(void *y, const void *gate, const void *up, int64_t n);
-    /* dgate may be dy. */
+    /* dgate may be the same as dy. */
     void (*silu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
     void (*gelu_mul)(void *y, const void *gate, const void *up, int64_t n);
     void (*gelu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
     void (*scale)(void *y, const void *x, int64_t n, float factor);
     void (*soft_cap)(void *y, const void *x, int64_t n, float cap);
-    /* One token in place: of heads `stride` channels apart the first 2 * half, by the angles of half pairs. */
+    /* Rotates one token in place: the first 2 * half channels of each of the heads, which are `stride` channels apart,
+     * by the angles of half pairs. */
     void (*rotary)(void *x, const float *cosine, const float *sine, int heads, int64_t stride, int64_t half);
     void (*add)(void *y, const void *a, const void *b, int64_t n);
     void (*add_to)(float *sum, const void *x, int64_t n);
@@ -68,30 +71,32 @@ struct ah_kernels {
     void (*rmsnorm_bwd)(void *dx, const void *dy, const void *x, const void *weight, const float *rstd, int64_t rows,
                         int64_t cols, float offset, bool accumulate);
     void (*strip)(const struct ah_strip *strip);
-    /* One row: dlogits = (softmax(logits) - onehot(target)) * scale, may be in place; gives -log softmax[target]. */
+    /* Computes one row dlogits = (softmax(logits) - onehot(target)) * scale, which may be in place. Returns -log
+     * softmax[target]. */
     double (*cross_entropy)(void *dlogits, const void *logits, int64_t cols, int64_t target, float scale);
-    /* The same of cap * tanh(logits / cap), with the gradient of the logits themselves. */
+    /* Does the same for cap * tanh(logits / cap); the gradient is that of the uncapped logits. */
     double (*cross_entropy_capped)(void *dlogits, const void *logits, int64_t cols, int64_t target, float scale,
                                    float cap);
-    /* One group of query tiles of one (batch, head) / one whole (batch, head). The heads that share keys are to come in
-     * order: all but the first add to dk and dv. `sums`: ah__attention_sums() floats that stay from head to head, for
-     * what rounds its results. */
+    /* Compute a group of query tiles of one (batch, head), and one whole (batch, head). Call it for the heads that
+     * share keys in order: all but the first add to dk and dv. `sums`: ah__attention_sums() floats that are kept from
+     * head to head, for dtypes whose stores round. */
     void (*attention)(const struct ah_attention *job, int64_t batch, int head, int64_t group, float *scratch);
     void (*attention_bwd)(const struct ah_attention *job, int64_t batch, int head, float *scratch, float *sums);
 };
 
 extern const struct ah_kernels ah__kernels_avx512, ah__kernels_avx2, ah__kernels_plain;
 extern const struct ah_kernels ah__kernels_avx512_bf16, ah__kernels_avx2_bf16, ah__kernels_plain_bf16;
-/* The table in use; `dtype` is AH_F32 or AH_BF16. */
+/* Returns the table in use; `dtype` is AH_F32 or AH_BF16. */
 const struct ah_kernels *ah__kernels(enum ah_dtype dtype);
 
-/* Floats of the gradient of all queries, or of all keys, of one (batch, head): rows and columns padded to 16. */
+/* Returns the floats of the gradient of all queries, or of all keys, of one (batch, head): rows and columns padded to
+ * 16. */
 static inline int64_t ah__attention_sum(const struct ah_attention *job)
 {
     return (job->seq + 15) / 16 * 16 * ((job->head_size + 15) / 16 * 16);
 }
 
-/* Of queries, and of keys and values too when heads share them. */
+/* Returns the floats of the sums of a head: of queries, and of keys and values too if heads share them. */
 static inline int64_t ah__attention_sums(const struct ah_attention *job)
 {
     return ah__attention_sum(job) * (job->group > 1 ? 3 : 1);
@@ -99,19 +104,19 @@ static inline int64_t ah__attention_sums(const struct ah_attention *job)
 
 struct ah_bound;
 
-/* A call made ready: what run() needs besides addresses. */
+/* A prepared call: everything that run() needs but addresses. */
 struct ah_cpu_call {
     int (*run)(const struct ah_bound *bound);
     const struct ah_call *call;
     const struct ah_kernels *kernels;
-    enum ah_dtype dtype;          /* the compute dtype: of parameters, activations and their gradients */
-    int threads;                  /* of the pool that will run it */
+    enum ah_dtype dtype;          /* dtype of parameters, activations and their gradients */
+    int threads;                  /* threads of the pool that will run it */
     int64_t workspace_bytes;      /* scratch while it runs */
-    int64_t rows, cols;           /* of the matrix the operator goes over */
-    struct ah_pieces pieces;      /* of the work as a whole, or of its last step */
-    struct ah_pieces first;       /* of a step before it */
-    bool adds[AH_OP_MAX_OUTPUTS]; /* output j is added to */
-    void *owned;                  /* made by prepare with ah__new(), freed with the program; or null */
+    int64_t rows, cols;           /* shape of the matrix that the operator processes */
+    struct ah_pieces pieces;      /* pieces of the whole work, or of its last step */
+    struct ah_pieces first;       /* pieces of an earlier step */
+    bool adds[AH_OP_MAX_OUTPUTS]; /* adds to output j instead of overwriting */
+    void *owned;                  /* memory that prepare made with ah__new(), freed with the program; or null */
     union {
         void (*unary)(void *y, const void *x, int64_t n);
         void (*unary_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
@@ -120,28 +125,29 @@ struct ah_cpu_call {
         struct {
             int64_t seq, batch, first;
         } position;
-        int64_t vocabulary; /* ids are below it */
+        int64_t vocabulary; /* all ids are less */
         struct ah_gemm gemm;
         struct {
-            struct ah_gemm logits, dx, dweight; /* of a whole chunk */
+            struct ah_gemm logits, dx, dweight; /* products of a whole chunk */
         } head;
         struct {
             struct ah_attention job;
-            int64_t batch, groups; /* of query tiles */
+            int64_t batch, groups; /* groups of query tiles */
         } attention;
         struct {
             int64_t seq, size, half;
         } rotary;
         struct {
-            int64_t seq, rows, keys, heads, group, size, window; /* rows and channels of keys of the cache */
-            int64_t q_stride, q_head;                            /* from one token, from one head to the next */
-            int64_t k_head, k_first, v_first;                    /* of what is written, in a token */
+            int64_t seq, rows, keys, heads, group, size, window; /* rows and key channels of the cache */
+            int64_t q_stride, q_head;                            /* step from one token, from one head to the next */
+            int64_t k_head, k_first, v_first;                    /* channels of keys and values in a token that is
+                                                                  * written */
         } cache;
         struct ah_strip strip;
     } as; /* pointers in it are null */
 };
 
-/* A call with its operands bound to addresses; absent operands are null. */
+/* A call whose operands are bound to addresses; absent operands are null. */
 struct ah_bound {
     struct ah_pool *pool;
     const struct ah_cpu_call *call;
@@ -150,9 +156,8 @@ struct ah_bound {
     char *workspace;
 };
 
-/* `prepare` finds the call's kernels, dtype, threads, `adds` and operands filled in, and the operands as the operator
- * table wants them.
- * AH_EDEVICE for what the kernels cannot do. */
+/* An operator. When `prepare` is called, the call's kernels, dtype, threads, `adds` and operands are set, and the
+ * operands agree with the operator table. AH_EDEVICE: the kernels cannot do this. */
 struct ah_cpu_operator {
     int (*prepare)(struct ah_cpu_call *call);
     int (*run)(const struct ah_bound *bound);
@@ -173,7 +178,7 @@ static inline int64_t ah__shape_last(const struct ah_shape *shape)
     return shape->dim[shape->rank - 1];
 }
 
-/* Element `at` of an operand in the compute dtype. */
+/* Returns the address of element `at` of an operand in the compute dtype. */
 static inline const void *ah__in_at(const struct ah_bound *bound, int input, int64_t at)
 {
     return (const char *)bound->in[input] + at * ah__dtype_bytes(bound->call->dtype);
@@ -184,16 +189,16 @@ static inline void *ah__out_at(const struct ah_bound *bound, int output, int64_t
     return (char *)bound->out[output] + at * ah__dtype_bytes(bound->call->dtype);
 }
 
-/* Operands of a product, in the compute dtype; it goes into an output from element `at` on. */
+/* Operands of a product, in the compute dtype. The result is written to an output, from element `at` on. */
 struct ah_product {
     const void *a, *b, *bias; /* bias may be null */
     int output;
     int64_t at;
 };
-/* `gemm`: everything but its addresses. AH_EDEVICE when a library call fails. */
+/* Computes a product. `gemm` has everything but its addresses. AH_EDEVICE: a library call failed. */
 int ah__cpu_product(const struct ah_bound *bound, const struct ah_gemm *gemm, const struct ah_product *product);
 
-/* The column sums of a whole matrix, strip by strip over the pool. */
+/* Compute the column sums of a whole matrix, strip by strip over the pool. */
 struct ah_pieces ah__strip_pieces(int64_t cols);
 void ah__strip_run(const struct ah_bound *bound, const struct ah_strip *whole, const struct ah_pieces *pieces);
 

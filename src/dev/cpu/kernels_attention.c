@@ -1,21 +1,21 @@
-/* Causal attention over the pool: forward in pieces of one group of query tiles, backward in pieces of one (batch, head
- * of k and v). Queries, keys and values side by side in one operand differ from three operands in strides only. */
+/* Causal attention over the pool: the pieces of forward are groups of query tiles, those of backward are (batch, head
+ * of k and v). Queries, keys and values side by side in one operand differ from three operands only in strides. */
 #include "dev/cpu/kernels.h"
 #include "op/attention.h"
 
-/* A call whose job has its addresses. */
+/* A call, and its job with addresses. */
 struct attention_run {
     const struct ah_bound *bound;
     struct ah_attention job;
 };
 
-/* Positions are the last input of all four operators. */
+/* Returns the positions, the last input of all four operators. */
 static const int32_t *positions_of(const struct ah_bound *bound)
 {
     return bound->in[ah__op_table[bound->call->call->op]->inputs - 1];
 }
 
-/* `packed`: q, k and v side by side in tokens of 3 * channels. */
+/* Checks the shapes and fills the job. `packed`: q, k and v are side by side in tokens of 3 * channels. */
 static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_heads, bool packed)
 {
     const int64_t group = AH_ATTENTION_GROUP * AH_ATTENTION_TILE;
@@ -44,7 +44,7 @@ static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_h
     return AH_OK;
 }
 
-/* What rounds its results keeps its sums in a workspace. */
+/* Takes a workspace for sums if the dtype rounds results. */
 static int sums_prepare(struct ah_cpu_call *call)
 {
     if (call->dtype != AH_F32)
@@ -52,7 +52,8 @@ static int sums_prepare(struct ah_cpu_call *call)
     return AH_OK;
 }
 
-/* The groups of a head follow each other, so that its keys and values stay in the caches. */
+/* Runs one group of query tiles. The groups of a head follow each other, so that its keys and values stay in the
+ * caches. */
 static void forward_piece(void *context, int index, int worker)
 {
     const struct attention_run *run = context;
@@ -107,7 +108,7 @@ static int attention_bwd_prepare(struct ah_cpu_call *call)
     return sums_prepare(call);
 }
 
-/* From q to k, and from k to v. */
+/* Returns the step from q to k, and from k to v. */
 static int64_t packed_step(const struct ah_attention *job)
 {
     return job->q_head > job->head_size ? job->head_size : job->channels;

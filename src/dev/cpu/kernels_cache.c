@@ -1,5 +1,5 @@
-/* Keys and values that stay from one token to the next: written row by row, and seen by one query at a time. A query's
- * scores are sums of 16 chains, whatever the instruction set, so that all give the same bits. */
+/* Operators of the key/value cache: keys and values are written row by row, and one query at a time attends to them. A
+ * query's scores are sums of 16 chains with every instruction set, so that all give the same bits. */
 #include "dev/cpu/kernels.h"
 #include "op/attention.h"
 #include "op/bf16.h"
@@ -10,7 +10,7 @@
 
 enum { CHAINS = 16, CHUNK = 256 };
 
-/* Which row of the cache a token has; one beyond it is the caller's mistake. */
+/* Finds the cache row of a token. A row beyond the cache is the caller's error. */
 static int position_of(int64_t *position, const struct ah_bound *bound, int input, int64_t token)
 {
     const int32_t *positions = bound->in[input];
@@ -42,7 +42,7 @@ static int cache_write_prepare(struct ah_cpu_call *call)
     return AH_OK;
 }
 
-/* A copy of a few rows: not worth a pool. */
+/* Copies a few rows: too little work for a pool. */
 static int cache_write_run(const struct ah_bound *bound)
 {
     const struct ah_cpu_call *call = bound->call;
@@ -87,7 +87,7 @@ static int attention_cached_prepare(struct ah_cpu_call *call)
     return AH_OK;
 }
 
-/* `count` elements as floats: where they lie, or in `room`. */
+/* Returns `count` elements as floats, in place or converted in `room`. */
 static const float *floats(const struct ah_bound *bound, int input, int64_t at, int64_t count, float *room)
 {
     const void *from = ah__in_at(bound, input, at);
@@ -112,15 +112,15 @@ static float dot(const float *a, const float *b, int64_t count)
     return sum[0];
 }
 
-/* What is seen so far of the values, weighed so that the largest score weighs 1. */
+/* The weighted sum of the values seen so far, with weights relative to that of the largest score. */
 struct seen {
     float most, total, value[AH_ATTENTION_MAX_HEAD], score[CHUNK + 1], weight[CHUNK + 1];
 };
-/* In a worker's scratch, behind it room for elements as floats. */
+/* It is in a worker's scratch, followed by room for elements as floats. */
 _Static_assert(sizeof(struct seen) + 3 * AH_ATTENTION_MAX_HEAD * sizeof(float) <= AH_POOL_SCRATCH * sizeof(float),
                "scratch of a worker");
 
-/* One head of one token; `at`: its keys in row 0 of the cache. */
+/* One head of one token. `at`: its keys in row 0 of the cache. */
 struct looking {
     const struct ah_bound *bound;
     const float *q;
@@ -128,7 +128,7 @@ struct looking {
     int64_t at;
 };
 
-/* Rows [from, from + count) of the cache, at most CHUNK. What was seen before is shrunk once for all of them. */
+/* Adds rows [from, from + count) of the cache, at most CHUNK. Earlier sums are rescaled once for all of them. */
 static void chunk_see(struct seen *seen, const struct looking *looking, int64_t from, int count)
 {
     const struct ah_cpu_call *call = looking->bound->call;

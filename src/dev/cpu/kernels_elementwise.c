@@ -183,7 +183,7 @@ static int ids_check(const int32_t *ids, const struct ah_cpu_call *call)
     return AH_OK;
 }
 
-/* Rows are tokens. */
+/* Prepares an embedding call, whose rows are tokens. */
 static void table_prepare(struct ah_cpu_call *call, const struct ah_shape *table)
 {
     call->rows = ah__shape_count(ah__call_in(call, 1));
@@ -236,7 +236,7 @@ static void zero_piece(void *context, int index, int worker)
            (size_t)ah__pieces_length(&b->call->first, index) * sizeof(float));
 }
 
-/* A strip of columns goes over all tokens in order, so that the sum of a repeated token has one order. */
+/* Adds a strip of columns for all tokens in order, so that the sum for a repeated token has one order. */
 static void embedding_bwd_piece(void *context, int index, int worker)
 {
     (void)worker;

@@ -1,6 +1,6 @@
-/* The kernels of one instruction set and one compute dtype, included by kernels_avx512.c and its like after AH_SIMD is
- * defined, and AH_BF16_ELEMENTS for bf16. Everything is written in 16-lane vectors of floats with explicit fused
- * operations, so that all instruction sets give equal bits; the dtype is only what is loaded and stored. */
+/* The kernels of one instruction set and one compute dtype. kernels_avx512.c and its like include it after they have
+ * defined AH_SIMD, and AH_BF16_ELEMENTS for bf16. Everything is written in 16-lane vectors of floats with explicit
+ * fused operations, so that all instruction sets give equal bits; the dtype matters only for loads and stores. */
 #include "dev/cpu/element_isa.h"
 #include "dev/cpu/kernels.h"
 
@@ -17,7 +17,8 @@ static AH_TARGET void exp_array(float *y, const float *x, int64_t n)
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
-/* With u = sqrt(2/pi) (x + 0.044715 x^3), (1 + tanh u) / 2 is the logistic function s(2u): no cancellation, one exp. */
+/* GELU by tanh. With u = sqrt(2/pi) (x + 0.044715 x^3), (1 + tanh u) / 2 is the logistic function s(2u), which needs
+ * one exp and loses no digits to cancellation. */
 AH_INLINE v16 gelu_exp(v16 x, v16 square)
 {
     v16 minus_two_u = v_mul(x, v_fma(square, v_set(-0.0713548163F), v_set(-1.59576912F)));
@@ -29,7 +30,7 @@ AH_INLINE v16 gelu_of(v16 x)
     return v_div(x, v_add(v_set(1.0F), gelu_exp(x, v_mul(x, x))));
 }
 
-/* s + x s (1 - s) (2u)', where 1 - s = e s. */
+/* Returns the slope s + x s (1 - s) (2u)', where 1 - s = e s. */
 AH_INLINE v16 gelu_slope(v16 x)
 {
     v16 square = v_mul(x, x);
@@ -39,9 +40,8 @@ AH_INLINE v16 gelu_slope(v16 x)
     return v_fma(v_mul(v_mul(x, s), v_mul(e, s)), inner, s);
 }
 
-/* The share P of a normal distribution below -|x|, and its density at x. P is e^(-x^2 / 2) times something that falls
- * off slowly, about 1 / (4 + |x|): a polynomial in that, to 8e-9 of the function. What rounding takes from x^2 is made
- * up for. */
+/* Returns the probability P of a normal variable below -|x|; *density: its density at x. P is e^(-x^2 / 2) times a
+ * slowly falling factor, a polynomial in 1 / (1 + |x| / 4), exact to 8e-9. The rounding error of x^2 is corrected. */
 AH_INLINE v16 normal_tail(v16 x, v16 *density)
 {
     static const float factor[] = {0.0162356608F, -0.0608639531F, 0.0469569489F, 0.0349443816F, 0.00706185726F,
@@ -80,7 +80,7 @@ AH_INLINE v16 relu_of(v16 x)
     return v_max(v_set(0.0F), x);
 }
 
-/* 1 where x > 0, else 0; NaN counts as not positive, but then the forward pass has shown it. */
+/* Returns 1 if x > 0, else 0. NaN counts as not positive; the forward pass has reported it by then. */
 AH_INLINE v16 relu_slope(v16 x)
 {
     return v_if_less(v_set(0.0F), x, v_set(1.0F), v_set(0.0F));
@@ -122,7 +122,7 @@ static AH_TARGET void silu_mul(void *to, const void *gates, const void *ups, int
     }
 }
 
-/* With s = 1 / (1 + e^-g): the slope of g s is s + g s (1 - s), where 1 - s = e^-g s. */
+/* With s = 1 / (1 + e^-g), the slope of g s is s + g s (1 - s), where 1 - s = e^-g s. */
 static AH_TARGET void silu_mul_bwd(void *to_gate, void *to_up, const void *gradient, const void *gates, const void *ups,
                                    int64_t n)
 {
@@ -220,7 +220,7 @@ static AH_TARGET float row_largest(const element *x, int64_t n)
     return v_largest(v_max(v_max(most[0], most[1]), v_max(most[2], most[3])));
 }
 
-/* The sum of e^(x - shift). Where y keeps them unrounded, the terms are left there. */
+/* Returns the sum of e^(x - shift). If stores to y do not round, the terms are left there. */
 static AH_TARGET float row_exp(element *y, const element *x, int64_t n, float shift)
 {
     v16 sum[SUMS], less = v_set(shift);
@@ -245,7 +245,7 @@ static AH_TARGET float row_exp(element *y, const element *x, int64_t n, float sh
     return sums_total(sum);
 }
 
-/* x in one lane, 0 in the others. */
+/* Returns x in one lane, 0 in the others. */
 AH_INLINE v16 lane_only(int lane, float x)
 {
     float of[LANES] = {0};
@@ -269,7 +269,7 @@ static AH_TARGET double cross_entropy(void *to, const void *from, int64_t cols, 
     return log((double)sum) + (double)most - (double)at_target;
 }
 
-/* The sum of e^(capped x - shift). */
+/* Returns the sum of e^(capped x - shift). */
 static AH_TARGET float row_exp_capped(const element *x, int64_t n, float shift, float cap)
 {
     v16 sum[SUMS], less = v_set(shift);
@@ -285,7 +285,7 @@ static AH_TARGET float row_exp_capped(const element *x, int64_t n, float shift, 
     return sums_total(sum);
 }
 
-/* The largest logit has the largest cap. With t = tanh(x / cap) the slope of the cap is 1 - t^2. */
+/* The largest capped logit is the capped largest logit. With t = tanh(x / cap) the slope of the cap is 1 - t^2. */
 static AH_TARGET double cross_entropy_capped(void *to, const void *from, int64_t cols, int64_t target, float scale,
                                              float cap)
 {

@@ -2,7 +2,7 @@
 #include "dev/cpu/gemm_bf16.h"
 #include "dev/cpu/kernels.h"
 
-/* rows x in -> rows x out; the weight is [in, out], or [out, in] when attr.out_in. */
+/* Sizes of a layer from rows x in to rows x out. The weight is [in, out], or [out, in] if attr.out_in. */
 struct sizes {
     int64_t rows, in, out, weight_stride;
     bool out_in;
@@ -58,7 +58,7 @@ int ah__cpu_product(const struct ah_bound *bound, const struct ah_gemm *gemm, co
     return ah__cpu_gemm(bound->pool, &whole);
 }
 
-/* Output 0 is the product of a and b, and the bias where there is one. */
+/* Computes output 0: the product of a and b, plus the bias if there is one. */
 static int gemm_run(const struct ah_bound *bound, const void *a, const void *b, const void *bias)
 {
     return ah__cpu_product(bound, &bound->call->as.gemm, &(struct ah_product){.a = a, .b = b, .bias = bias});
@@ -103,7 +103,7 @@ static int linear_bwd_x_run(const struct ah_bound *bound)
 
 const struct ah_cpu_operator ah__cpu_linear_bwd_x = {linear_bwd_x_prepare, linear_bwd_x_run};
 
-/* x^T dy, or dy^T x for a weight [out, in]. */
+/* Prepares x^T dy, or dy^T x for a weight [out, in]. */
 static int linear_bwd_w_prepare(struct ah_cpu_call *call)
 {
     struct sizes s = sizes_of(call, ah__call_in(call, 1), ah__call_in(call, 0));

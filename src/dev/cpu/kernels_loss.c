@@ -72,7 +72,7 @@ static int linear_cross_entropy_prepare(struct ah_cpu_call *call)
     return AH_OK;
 }
 
-/* The chunk in hand: the row it begins with, and how many it has. */
+/* The current chunk: its first row and number of rows. */
 struct chunk {
     const struct ah_bound *bound;
     struct ah_pieces pieces;
@@ -80,7 +80,7 @@ struct chunk {
     float scale;
 };
 
-/* What a target is worth: its row's loss, and the row's gradient where the logits were. */
+/* Adds the loss of each row with a target, and replaces the row's logits by their gradient. */
 static void chunk_loss_piece(void *context, int index, int worker)
 {
     (void)worker;
@@ -139,7 +139,7 @@ static int chunk_run(struct chunk *c, double *sum)
     return AH_OK;
 }
 
-/* How many tokens count. */
+/* Counts the tokens with a target. */
 static int count_targets(int64_t *count, const int32_t *targets, int64_t rows, int64_t vocab)
 {
     *count = 0;

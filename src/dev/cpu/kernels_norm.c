@@ -3,7 +3,7 @@
 
 enum { ROW_ELEMENTS = 16384, STRIP_WIDE = 64, STRIP_NARROW = 16, STRIPS_WANTED = 8 };
 
-/* Rows are as long as the weight, which is input `weight`. */
+/* Prepares rows as long as the weight, which is input `weight`. */
 static void rows_prepare(struct ah_cpu_call *call, int weight)
 {
     call->cols = ah__shape_last(ah__call_in(call, weight));
@@ -105,7 +105,7 @@ static int layernorm_bwd_run(const struct ah_bound *bound)
     strip.dy = bound->in[0], strip.x = bound->out[1] ? bound->in[1] : NULL;
     strip.mean = bound->in[3], strip.rstd = bound->in[4];
     strip.dweight = bound->out[1], strip.dbias = bound->out[2];
-    /* The sums come first, so that dx may be written over dy. */
+    /* Computes the sums first, so that dx may overwrite dy. */
     if (strip.dweight || strip.dbias)
         ah__strip_run(bound, &strip, &call->first);
     ah__pool_run(bound->pool, layernorm_bwd_piece, call->pieces.count, &own);
@@ -163,7 +163,7 @@ static int rmsnorm_bwd_run(const struct ah_bound *bound)
     struct ah_strip strip = call->as.strip;
     strip.dy = bound->in[0], strip.x = bound->in[1], strip.rstd = bound->in[3], strip.dweight = bound->out[1];
     if (strip.dweight)
-        ah__strip_run(bound, &strip, &call->first); /* first, as for layernorm */
+        ah__strip_run(bound, &strip, &call->first); /* first, as in layernorm */
     ah__pool_run(bound->pool, rmsnorm_bwd_piece, call->pieces.count, &own);
     return AH_OK;
 }

@@ -1,4 +1,4 @@
-/* The kernels for any processor: the same lanes in plain C. Slow; the fused operation may be a library call. */
+/* The kernels for any processor: the same 16 lanes in plain C. Slow; a fused multiply-add may be a library call. */
 #define AH_SIMD 1
 #include "dev/cpu/kernels_isa.h"
 

@@ -1,5 +1,5 @@
-/* Rotation by position, in place and token by token. Where a token is where it lies, the angles depend on shape and
- * attributes alone, and their cosines and sines are made with the program: in double, rounded once. */
+/* Rotation by position, in place and token by token. If positions are not given, the angles depend on shape and
+ * attributes alone, and their cosines and sines are computed when the program is prepared: in double, rounded once. */
 #include "dev/cpu/kernels.h"
 #include "op/rotary.h"
 
@@ -7,15 +7,15 @@
 
 enum { ROW_ELEMENTS = 16384 };
 
-/* What a call owns: how far each pair turns from one position to the next, then the cosines and sines of all places,
- * unless tokens are at positions that are known only when it runs. */
+/* Memory of a call: the angle of each pair from one position to the next, then the cosines and sines of all positions,
+ * unless tokens have positions that are known only when it runs. */
 struct angles {
     double *turn; /* [half] */
-    float *table; /* [seq][2][half]; null: of no use */
+    float *table; /* [seq][2][half]; null: positions are given */
     double direction, magnitude;
 };
 
-/* [2][half] of one position. */
+/* Computes the cosines and sines [2][half] of one position. */
 static void angles_of(float *to, const struct angles *angles, int64_t position, int64_t half)
 {
     for (int64_t i = 0; i < half; i++) {
@@ -56,13 +56,13 @@ static int rotary_prepare(struct ah_cpu_call *call)
     return angles_prepare(call, 1);
 }
 
-/* The way back is the same rotation by the negative angle. */
+/* Prepares backward, which is the rotation by the negative angle. */
 static int rotary_bwd_prepare(struct ah_cpu_call *call)
 {
     return angles_prepare(call, -1);
 }
 
-/* Of one token, whose channels begin at `at`: x, or q and k of each head. */
+/* Rotates one token, whose channels begin at `at`: x, or q and k of each head. */
 static void token_run(const struct ah_bound *b, int64_t at, const float *cosine)
 {
     const struct ah_cpu_call *call = b->call;

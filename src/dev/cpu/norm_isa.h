@@ -1,6 +1,11 @@
-/* Layer normalisation and column sums of one instruction set; part of kernels_isa.h. */
+/* Layer normalisation and column sums for one instruction set; part of kernels_isa.h. */
 
-enum { SUMS = 4, STRIP_VECTORS = 4, STRIP_ROWS = 32 }; /* independent sums of a row hide the latency of addition */
+enum {
+    SUMS = 4,
+    STRIP_VECTORS = 4,
+    STRIP_ROWS = 32
+}; /* SUMS: independent sums of a row, which hide the latency of
+                                                        * addition */
 
 AH_INLINE float sums_total(const v16 sum[SUMS])
 {
@@ -22,7 +27,7 @@ static AH_TARGET float row_sum(const element *x, int64_t n)
     return sums_total(sum);
 }
 
-/* Sum of (x - mean)^2. */
+/* Returns the sum of (x - mean)^2. */
 static AH_TARGET float row_deviation(const element *x, int64_t n, float mean)
 {
     v16 sum[SUMS], centre = v_set(mean);
@@ -74,7 +79,7 @@ AH_INLINE void layernorm_rows(element *y, float *mean, float *rstd, const elemen
     }
 }
 
-/* `bias` null: none. */
+/* Normalises rows. `bias` may be null. */
 static AH_TARGET void layernorm(void *y, float *mean, float *rstd, const void *x, const void *weight, const void *bias,
                                 int64_t rows, int64_t cols, float eps)
 {
@@ -160,7 +165,7 @@ static AH_TARGET void rmsnorm_bwd(void *to, const void *dy, const void *x, const
                         accumulate);
 }
 
-/* Adds rows [from, to) of the strip's columns at `col` into sums held in float, short enough to lose little. */
+/* Adds rows [from, to) of the strip's columns at `col` in float sums, over so few rows that these lose little. */
 AH_INLINE void strip_rows(v16 *weight, v16 *bias, const struct ah_strip *s, int64_t from, int64_t to, int64_t col,
                           int lanes, const int vectors, const bool with_x)
 {

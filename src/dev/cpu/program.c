@@ -1,5 +1,5 @@
-/* Programs made ready and run: what an operator needs is resolved once; running binds operands to addresses and calls
- * it. */
+/* Prepares and runs programs: everything that an operator needs is resolved once; running binds operands to addresses
+ * and calls it. */
 #include "dev/cpu/kernels.h"
 
 #include "dev/host/prepared.h"

@@ -1,4 +1,4 @@
-/* Inside the CPU device: one single-threaded product of fp32 matrices by oneDNN; failures are statuses. */
+/* Inside the CPU device: a single-threaded product of fp32 matrices by oneDNN; failures are statuses. */
 #ifndef AH_DEV_CPU_SGEMM_H
 #define AH_DEV_CPU_SGEMM_H
 
@@ -11,11 +11,11 @@ struct ah_sgemm {
     const float *a, *b;
     float *c;
 };
-/* Makes the library generate its code, once in a process, when it is known that there is memory for it: it does not
- * survive being refused some at that. Before the first product. AH_ENOMEM. */
+/* Makes oneDNN generate its code, once in a process, after checking that memory suffices: oneDNN does not survive a
+ * failed allocation then. Call it before the first product. AH_ENOMEM. */
 int ah__cpu_products_ready(void);
-/* On a thread that has entered a pool. AH_ENOMEM, AH_EDEVICE; the message stays with the calling thread, which may be a
- * worker: whoever started it says ah__cpu_sgemm_fail(). */
+/* Computes a product, on a thread that has entered a pool. AH_ENOMEM, AH_EDEVICE. The message belongs to the calling
+ * thread, which may be a worker, so the thread that started it calls ah__cpu_sgemm_fail(). */
 int ah__cpu_sgemm(const struct ah_sgemm *call);
 int ah__cpu_sgemm_fail(int status, int64_t m, int64_t n, int64_t k);
 

@@ -1,4 +1,4 @@
-/* What the lanes of the CPU device do. */
+/* Runs tasks on the lanes of the CPU device. */
 #include <string.h>
 
 #include "dev/clip.h"
@@ -6,7 +6,7 @@
 #include "dev/host/clock.h"
 #include "dev/host/task.h"
 
-/* A random delay when the device was opened with a jitter seed. */
+/* Sleeps for a random time if the device was opened with a jitter seed. */
 static void jitter(struct ah_cpu *cpu, enum ah_lane lane)
 {
     int64_t ns = cpu->jitter_seed ? ah__host_jitter_ns(cpu->jitter_seed, (int)lane, cpu->jitter_count[lane]++) : 0;
@@ -63,7 +63,7 @@ static int task_run(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task 
     case AH_TASK_COLLECTIVE:
         return collective_run(cpu->comm, task);
     case AH_TASK_DELAY:
-        break; /* refused by the check */
+        break; /* regions.h's check refuses it */
     }
     return AH_OK;
 }

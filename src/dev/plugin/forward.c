@@ -1,4 +1,4 @@
-/* Compiled into plugins, never into the library. */
+/* Defines the program's functions in plugins. Never compiled into the library. */
 #include "dev/plugin/forward.h"
 
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 
 static const struct ah_plugin_host *host;
 
-/* A second device of a plugin finds the first at work, which reads `host`; the program asks one thread after the
- * other. */
+/* Does not write if the value is the same, since an open device of this plugin may read `host` meanwhile. The program
+ * calls this from one thread at a time. */
 void ah__plugin_forward(const struct ah_plugin_host *given)
 {
     if (host != given)

@@ -1,10 +1,10 @@
-/* On a plugin's side of dev/plugin.h: what device sources call of base/, comm/ and host/, under its ordinary names. */
+/* The plugin's side of dev/plugin.h: defines the functions of base/, comm/ and host/ that device sources call. */
 #ifndef AH_DEV_PLUGIN_FORWARD_H
 #define AH_DEV_PLUGIN_FORWARD_H
 
 #include "dev/plugin.h"
 
-/* To be called first of all, by autohete_plugin(); calls nothing. */
+/* Stores `host`. autohete_plugin() calls it first of all; it calls nothing. */
 void ah__plugin_forward(const struct ah_plugin_host *host);
 
 #endif

@@ -2,37 +2,40 @@
 
 #include "base/alloc.h"
 
-enum { QUEUE = 16 }; /* pieces of work waiting on a lane; AH_IN_FLIGHT_MOST of sched/item.h */
+enum { QUEUE = 16 }; /* most works waiting on a lane; AH_IN_FLIGHT_MOST of sched/item.h */
 #define NEVER INT64_MAX
 
 struct queued {
-    int64_t ns; /* at full speed */
+    int64_t ns; /* duration at full speed */
     int waits;
     struct ah_event wait[AH_WORK_MAX_WAITS];
     int64_t submitted_ns;
 };
 
 struct lane {
-    int64_t start_ns, free_ns; /* of the running item; when the last one ended */
+    int64_t start_ns, free_ns; /* start of the running item; end of the last one */
     uint64_t submitted, passed;
-    unsigned head, tail; /* items [head, tail) are queued; the one at head may be running */
+    unsigned head, tail; /* items [head, tail) are queued; the first may be running */
     struct queued queue[QUEUE];
 };
 
-/* What a simulation changes. */
+/* The changing state of a simulation. */
 struct state {
-    unsigned running, blocked; /* a bit for each lane; blocked: its next item waits for other lanes */
-    int64_t now_ns;            /* of the machine */
-    int64_t driver_ns; /* of the program that submits: behind the machine by what it takes to hear of a completion */
-    double left_ns[AH_LANE_COUNT];  /* of the running item at full speed; 0: none runs */
-    int64_t from_ns[AH_LANE_COUNT]; /* when the next item may start; 0: one runs; NEVER: there is none, or it waits */
+    unsigned running, blocked;     /* a bit for each lane; blocked: the lane's next item waits for other lanes */
+    int64_t now_ns;                /* time of the machine */
+    int64_t driver_ns;             /* time of the program that submits: later than the machine by the time to learn of a
+                        * completion */
+    double left_ns[AH_LANE_COUNT]; /* rest of the running item at full speed; 0: nothing runs */
+    int64_t from_ns[AH_LANE_COUNT]; /* when the next item may start; 0: an item runs; NEVER: there is no item, or it
+                                     * waits */
     struct lane lane[AH_LANE_COUNT];
 };
 
 struct sim {
     struct ah_dev dev;
     struct ah_sim_lanes lanes;
-    double stretch[1 << AH_LANE_COUNT][AH_LANE_COUNT]; /* of a lane's items while a set of lanes runs */
+    double stretch[1 << AH_LANE_COUNT][AH_LANE_COUNT]; /* factor of an item's time on a lane while a set of lanes
+                                                        * runs */
     struct state state;
 };
 
@@ -41,7 +44,7 @@ static struct sim *sim_of(struct ah_dev *dev)
     return (struct sim *)(void *)dev;
 }
 
-/* Its ranks are figures. */
+/* Does nothing: simulated ranks are only numbers. */
 static int sim_join(struct ah_dev *dev)
 {
     (void)dev;
@@ -66,7 +69,7 @@ static bool waits_passed(const struct state *state, const struct queued *queued)
     return true;
 }
 
-/* Of a lane that does not run: when its next item may start. */
+/* Sets when the next item of a lane that does not run may start. */
 static void admit(struct sim *sim, int index)
 {
     struct state *state = &sim->state;
@@ -124,8 +127,8 @@ static int64_t round_up(double ns)
     return whole + ((double)whole < ns);
 }
 
-/* Moves time to the next start or completion, whichever is first: of which lane, and which of both; false when nothing
- * can ever happen. Simulations spend a fifth of their time here. */
+/* Moves time to the next start or completion, whichever is first. *lane: its lane; *completes: it is a completion.
+ * Returns false if nothing can ever happen. Simulations spend a fifth of their time here. */
 static bool advance(struct sim *sim, int *lane, bool *completes)
 {
     struct state *state = &sim->state;
@@ -141,7 +144,7 @@ static bool advance(struct sim *sim, int *lane, bool *completes)
         first = l;
         next = at;
         if (at == now)
-            break; /* nothing is earlier, and of what is as early the first lane comes first */
+            break; /* nothing is earlier; of equal times the first lane counts */
     }
     if (next == NEVER)
         return false;

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Published with Stanford Alpaca (train.py, PROMPT_DICT), and so what models that know it were trained on. */
+/* The prompt that Stanford Alpaca published (train.py, PROMPT_DICT), with which models that know this layout were
+ * trained. */
 static const char first_with_input[] = "Below is an instruction that describes a task, paired with an input that "
                                        "provides further context. Write a response that appropriately completes the "
                                        "request.";

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "data/tokens_internal.h"
 
-/* A Feistel network is a bijection whatever its round function is. */
+/* A Feistel network: a bijection whatever its round function is. */
 static uint64_t feistel(uint64_t value, int half_bits, uint64_t seed)
 {
     enum { ROUNDS = 6 };
@@ -16,8 +16,8 @@ static uint64_t feistel(uint64_t value, int half_bits, uint64_t seed)
     return left << half_bits | right;
 }
 
-/* Its domain is the next power of four; going on until a value falls below count stays on the cycle, so this is a
- * bijection too. */
+/* The network's domain is the next power of four. Repeating it until a value falls below count stays on a cycle of the
+ * bijection, so that the result is a bijection, too. */
 uint64_t ah__permute(uint64_t index, uint64_t count, uint64_t seed)
 {
     int half_bits = 1;
@@ -42,7 +42,7 @@ int ah__tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count
         AH_TRY(ah__file_read_at(tokens->fd, bytes, (size_t)(piece * tokens->width),
                                 tokens->offset + (first + done) * tokens->width, tokens->path));
         for (int64_t i = 0; i < piece; i++, done++) {
-            uint32_t token = 0; /* little-endian: its low bytes come first */
+            uint32_t token = 0; /* little-endian: the low bytes come first */
             memcpy(&token, bytes + i * tokens->width, (size_t)tokens->width);
             if (token >= tokens->vocab_size)
                 return ah__fail(AH_EIO,
@@ -55,13 +55,13 @@ int ah__tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count
     return AH_OK;
 }
 
-/* The places of one window in a batch. */
+/* Returns the part of a batch that starts at element `at`. */
 static struct ah_batch row_of(const struct ah_batch *to, int64_t at)
 {
     return (struct ah_batch){to->ids + at, to->targets + at, to->positions ? to->positions + at : NULL};
 }
 
-/* Each id's target is the next one where that is learned. The last id is nobody's but the one's before it. */
+/* Copies an example. Each id's target is the next id if that is learned. The last id is only a target. */
 static void example_copy(const struct ah_tokens *tokens, int64_t index, const struct ah_batch *to)
 {
     const struct ah_example *example = &tokens->corpus.examples[index];
@@ -75,7 +75,7 @@ static void example_copy(const struct ah_tokens *tokens, int64_t index, const st
     }
 }
 
-/* What is left of a window: nothing is learned there, and nobody sees it. */
+/* Fills the rest of a window with zeros that are not learned and that no token sees. */
 static void rest_fill(const struct ah_batch *to, int64_t from, int64_t seq)
 {
     for (int64_t i = from; i < seq; i++) {
@@ -98,7 +98,7 @@ static void pack_copy(const struct ah_tokens *tokens, const struct ah_pack *pack
     rest_fill(to, used, tokens->info.seq);
 }
 
-/* Behind a document's end another one begins, which it does not foretell. */
+/* Starts positions again after each document's end, which has no target: it does not predict the next document. */
 static void documents_part(const struct ah_tokens *tokens, const struct ah_batch *to)
 {
     int32_t position = 0;
@@ -111,7 +111,7 @@ static void documents_part(const struct ah_tokens *tokens, const struct ah_batch
     }
 }
 
-/* Neighbouring tokens from `first` on. */
+/* Copies neighbouring tokens from `first` on. */
 static int text_copy(const struct ah_tokens *tokens, int64_t first, const struct ah_batch *to)
 {
     int64_t seq = tokens->info.seq;
@@ -123,7 +123,7 @@ static int text_copy(const struct ah_tokens *tokens, int64_t first, const struct
     return AH_OK;
 }
 
-/* Window `index` of the training part, or of the validation part. */
+/* Copies window `index` of the training part or of the validation part. */
 static int window_copy(const struct ah_tokens *tokens, int64_t index, bool val, const struct ah_batch *to)
 {
     const struct ah_tokens_info *info = &tokens->info;

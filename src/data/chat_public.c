@@ -1,4 +1,4 @@
-/* Chat templates as the public interface has them. */
+/* Chat templates, as the public interface offers them. */
 #include <string.h>
 
 #include "base/json_python.h"
@@ -7,7 +7,8 @@
 #include "source/adapter_files.h"
 #include "source/model_chat.h"
 
-/* A training's folder is its newest checkpoint; one of an adapter names its model. Owned; either may be null. */
+/* Finds model and adapter. A training's folder means its newest checkpoint; an adapter's names its model. The caller
+ * frees both; either may be null. */
 static int places_find(char **model, char **adapter, const char *model_path, const char *adapter_dir)
 {
     *model = *adapter = NULL;
@@ -73,7 +74,7 @@ void ah_chat_close(const struct ah_chat *chat)
     ah__chat_close(chat);
 }
 
-/* A conversation as JSON, and what it is made of. Zero-initialised before; freed after. */
+/* A conversation as JSON, with the memory it points into. Zero-initialised before; freed after. */
 struct given {
     struct ah_buf wrapped; /* a list of messages, as a record */
     struct ah_form_store store;
@@ -90,7 +91,7 @@ static void given_free(struct given *given)
     ah__record_free(&given->record);
 }
 
-/* "YYYY-MM-DD" at noon. */
+/* Parses "YYYY-MM-DD" as noon of that day. */
 static int date_read(struct tm *out, const char *date)
 {
     const char *end = strptime(date, "%Y-%m-%d", out);
@@ -98,12 +99,12 @@ static int date_read(struct tm *out, const char *date)
     return end && !*end ? AH_OK : ah__fail(AH_EINPUT, "date: found '%s', expected YYYY-MM-DD", date);
 }
 
-/* The record that an object is, or a list of messages. */
+/* Reads a record from an object, or from a list of messages. */
 static int document_read(struct given *given, const char *text, size_t length, const char *name)
 {
     struct ah_records records = {.kind = AH_RECORDS_ALONE, .path = name, .line = 1, .count = 1};
     cJSON *tree;
-    AH_TRY(ah__json_value_parse(&tree, text, length, name)); /* all of it, so that faults have their place */
+    AH_TRY(ah__json_value_parse(&tree, text, length, name)); /* the whole, so that faults have a position */
     const bool object = cJSON_IsObject(tree), list = cJSON_IsArray(tree);
     cJSON_Delete(tree);
     if (!object && !list)
@@ -133,7 +134,7 @@ static int given_read(struct given *given, const struct ah_chat *chat, const str
     return ah__record_conversation(&given->conversation, &given->record, &given->document, chat, name);
 }
 
-/* The buffer's text, or an empty one, for users. */
+/* Gives the buffer's text to the user, "" for an empty buffer. */
 static int text_take(char **text, size_t *length, struct ah_buf *buf)
 {
     if (!buf->text)
@@ -159,7 +160,7 @@ int ah_chat_render(char **text, size_t *length, const struct ah_chat *chat, cons
     return status;
 }
 
-/* [{"text": .., "parts": [[begin, end], ..]}, ..] */
+/* Prints [{"text": .., "parts": [[begin, end], ..]}, ..]. */
 static void pieces_print(struct ah_buf *to, const struct ah_chat_masked *masked)
 {
     for (size_t i = 0; i < masked->count; i++) {
@@ -184,7 +185,7 @@ int ah_chat_mask(char **json, size_t *length, const struct ah_chat *chat, const 
     int status = ah__train_on_parse(&on, train_on);
     if (status == AH_OK)
         status = given_read(&given, chat, options);
-    if (status == AH_OK && !given.document.bad) /* of a bad answer nothing is learned */
+    if (status == AH_OK && !given.document.bad) /* a bad answer is not learned */
         status = ah__chat_mask(&masked, chat, &given.conversation, on);
     if (status == AH_OK) {
         pieces_print(&buf, &masked);

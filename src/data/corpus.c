@@ -14,12 +14,12 @@ struct loader {
     struct ah_documents *documents;
     const struct ah_tokenizer *tokenizer;
     const struct ah_corpus_chat *how; /* null: conversations are not read */
-    const struct ah_chat *chat;       /* once a conversation was met; null: there is no template */
+    const struct ah_chat *chat;       /* opened at the first conversation; null: no template */
     bool chat_sought;
     struct ah_unread unread;
-    char unsaid[256]; /* where the first conversation is in which no assistant says what is learned; "": none */
+    char unsaid[256]; /* place of the first conversation without an assistant's message to learn; "": there is none */
     int64_t vocab_size, most;
-    int64_t free_bytes; /* when it began; INT64_MAX: not known */
+    int64_t free_bytes; /* free memory at the start; INT64_MAX: unknown */
     const volatile int *stop;
 };
 
@@ -54,7 +54,7 @@ int ah__ids_check(const int32_t *ids, int64_t count, int64_t vocab_size, const c
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* Before the array doubles: whoever gives more data than fit is told, and what to do. */
+/* Checks free memory before the array doubles, and advises a user whose data do not fit. */
 static int room_check(const struct loader *loader, int64_t count)
 {
     const struct ah_corpus *corpus = loader->corpus;
@@ -112,8 +112,8 @@ static int text_add(struct loader *loader, const struct ah_document *document)
     return status;
 }
 
-/* How many ids the tokenizer's template puts before a prompt, whose own ids are `plain`: *with is the prompt's in the
- * template, where they begin. */
+/* Encodes a prompt with the tokenizer's template into *with. *lead receives the number of ids that the template puts
+ * before the prompt's own, `plain`. */
 static int lead_encode(int32_t **with, int64_t *lead, struct loader *loader, const struct ah_document *document,
                        const int32_t *plain, int64_t plain_count)
 {
@@ -129,7 +129,7 @@ static int lead_encode(int32_t **with, int64_t *lead, struct loader *loader, con
     return AH_OK;
 }
 
-/* Ids that two arrays begin with alike. */
+/* Returns the number of equal ids at the start of two arrays. */
 static int64_t common(const int32_t *a, int64_t a_count, const int32_t *b, int64_t b_count)
 {
     int64_t count = 0;
@@ -138,7 +138,7 @@ static int64_t common(const int32_t *a, int64_t a_count, const int32_t *b, int64
     return count;
 }
 
-/* ids as they are learned, in one piece. Zero-initialised before, freed after. */
+/* The ids of one example. Zero-initialised before, freed after. */
 struct sequence {
     int32_t *ids;  /* [count] */
     bool *learned; /* [count] */
@@ -159,7 +159,8 @@ static void sequence_free(struct sequence *sequence)
     ah__free(sequence->learned);
 }
 
-/* What the model will see: what the template puts before a prompt, prompt and completion as one text, and the end. */
+/* Joins what the model sees: the ids that the template puts before a prompt, prompt and completion as one text, and the
+ * document's end. */
 static int pair_join(struct sequence *out, struct loader *loader, const struct ah_document *document, const char *text,
                      size_t length)
 {
@@ -197,7 +198,7 @@ static int pair_read(struct sequence *out, struct loader *loader, const struct a
     return status;
 }
 
-/* As it stands there, without an end that it does not have. */
+/* Takes a record's ids unchanged, without adding a document's end. */
 static int ids_read(struct sequence *out, struct loader *loader, const struct ah_document *document)
 {
     AH_TRY(ah__ids_check(document->ids, (int64_t)document->id_count, loader->vocab_size,
@@ -208,7 +209,7 @@ static int ids_read(struct sequence *out, struct loader *loader, const struct ah
     return AH_OK;
 }
 
-/* Whether anything of the first `length` ids is learned; the first id itself is nobody's target. */
+/* Returns true if any of the first `length` ids is learned; the first id itself is never a target. */
 static bool is_learned(const struct sequence *sequence, int64_t length)
 {
     for (int64_t i = 1; i < length; i++)
@@ -217,7 +218,7 @@ static bool is_learned(const struct sequence *sequence, int64_t length)
     return false;
 }
 
-/* What there is room for. */
+/* Adds as many ids of an example as there is room for, or counts an example without learned ids there. */
 static int example_add(struct loader *loader, const struct sequence *sequence)
 {
     struct ah_corpus *corpus = loader->corpus;
@@ -249,7 +250,7 @@ static int example_read(struct loader *loader, const struct ah_document *documen
 
 /* ---- conversations ----------------------------------------------------------------------------------------------- */
 
-/* The template, sought once. */
+/* Opens the chat template, at the first call. */
 static int chat_find(struct loader *loader)
 {
     if (loader->chat_sought || !loader->how)
@@ -258,8 +259,8 @@ static int chat_find(struct loader *loader)
     return ah__model_chat_open(&loader->chat, loader->how->model, loader->how->adapter, loader->how->template_path);
 }
 
-/* How many of the ids a text's first `bytes` are. An id that stands for characters on both sides is counted where
- * `through`. */
+/* Finds the number of ids that a text's first `bytes` give. An id with characters on both sides of the boundary counts
+ * if `through`. */
 static int boundary(int64_t *at, struct loader *loader, const struct ah_buf *text, size_t bytes,
                     const struct sequence *whole, bool through)
 {
@@ -272,7 +273,7 @@ static int boundary(int64_t *at, struct loader *loader, const struct ah_buf *tex
     return AH_OK;
 }
 
-/* The rendered text's ids, of which those are learned that have a character of a span. */
+/* Encodes rendered text; an id is learned if it has a character of a span. */
 static int piece_read(struct sequence *out, struct loader *loader, const struct ah_chat_piece *piece)
 {
     AH_TRY(encode(&out->ids, &out->count, loader, piece->text.text, piece->text.length));
@@ -304,7 +305,8 @@ static int pieces_add(struct loader *loader, const struct ah_chat_masked *masked
     return AH_OK;
 }
 
-/* Data sets have conversations that broke off before an answer, and empty ones. */
+/* Returns true if a conversation has no message to learn: data sets have empty conversations, and some that end before
+ * an answer. */
 static bool says_nothing(const struct loader *loader, const struct ah_document *document)
 {
     bool all = loader->how->train_on == AH_TRAIN_ON_ALL, any = false, last = false;
@@ -321,7 +323,7 @@ static bool says_nothing(const struct loader *loader, const struct ah_document *
 
 static int chat_add(struct loader *loader, const struct ah_document *document)
 {
-    /* Templates that tell the day tell this one, or the same data were others tomorrow. */
+    /* The date for templates that print one: with today's, the same data would differ tomorrow. */
     static const struct tm day = {
         .tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_hour = 12, .tm_wday = 5, .tm_yday = 207};
     struct ah_chat_masked masked = {0};
@@ -349,7 +351,8 @@ static int no_template(const struct loader *loader, const struct ah_document *do
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* A conversation goes through the template; what is none, and an instruction without a template, does not. */
+/* Renders a conversation by the template. *done is false if there is no template but a layout of its own, as for an
+ * instruction. */
 static int chat_read(bool *done, struct loader *loader, const struct ah_document *document)
 {
     struct ah_corpus *corpus = loader->corpus;
@@ -366,7 +369,7 @@ static int chat_read(bool *done, struct loader *loader, const struct ah_document
     return document->completion ? AH_OK : no_template(loader, document);
 }
 
-/* Whatever is no running text. */
+/* Reads a record that is not running text. */
 static int record_read(struct loader *loader, const struct ah_document *document)
 {
     struct ah_corpus *corpus = loader->corpus;
@@ -414,7 +417,7 @@ static int load_all(struct loader *loader)
     }
 }
 
-/* The template and what is learned tell the data apart, too. */
+/* Hashes ids and the learned mask, so that another template or mask gives another signature. */
 static uint64_t learned_signature(const struct ah_corpus *corpus)
 {
     uint64_t hash = ah__hash(corpus->ids, (size_t)corpus->count * sizeof *corpus->ids, corpus->signature);

@@ -14,12 +14,12 @@ enum kind { NO_KIND, PLAIN, EXAMPLES };
 
 struct ah_documents {
     struct ah_paths paths;
-    size_t next; /* of them */
+    size_t next; /* index of the next path */
     enum ah_data_format format;
-    enum kind kind; /* of all documents so far */
+    enum kind kind; /* kind of all documents so far */
 
-    const char *path;        /* of the file that is read */
-    struct ah_reader reader; /* its stream is null: none is */
+    const char *path;        /* path of the open file */
+    struct ah_reader reader; /* its stream is null if no file is open */
     struct ah_records records;
     struct ah_form_store store;
     char where[WHERE_SIZE];
@@ -27,9 +27,9 @@ struct ah_documents {
     int64_t bytes;
 };
 
-/* ---- what is in a file ------------------------------------------------------------------------------------------- */
+/* ---- content of a file ------------------------------------------------------------------------------------------- */
 
-/* What files of other kinds start with, and what to do about them. */
+/* Starts of files of other kinds, and advice about them. */
 static const struct {
     const char *start, *what, *advice;
 } known[] = {
@@ -49,14 +49,14 @@ static const struct {
     {"\xfe\xff", "text in UTF-16", ": iconv -f utf-16 -t utf-8 converts it"},
 };
 
-/* The length of a header, 64 bits, and the header, an object. */
+/* Returns true for a header's length of 64 bits, followed by the header, an object. */
 static bool is_safetensors(const void *start, size_t length)
 {
     const unsigned char *bytes = start;
     return length > 8 && bytes[8] == '{' && memcmp(bytes + 4, "\0\0\0\0", 4) == 0;
 }
 
-/* The word, and a version below 256 in 32 bits. */
+/* Returns true for the word GGUF and a version below 256 in 32 bits. */
 static bool is_gguf(const void *start, size_t length)
 {
     return length >= 8 && memcmp(start, "GGUF", 4) == 0 && memcmp((const char *)start + 5, "\0\0\0", 3) == 0;
@@ -64,7 +64,7 @@ static bool is_gguf(const void *start, size_t length)
 
 static bool is_sqlite(const void *start, size_t length)
 {
-    static const char word[] = "SQLite format 3"; /* with the zero at its end */
+    static const char word[] = "SQLite format 3"; /* including its terminating zero */
     return length >= sizeof word && memcmp(start, word, sizeof word) == 0;
 }
 
@@ -177,7 +177,7 @@ static int file_open(struct ah_documents *documents)
     return AH_OK;
 }
 
-/* Every byte counts for the signature, those behind an array too. */
+/* Reads the rest of the file and closes it: every byte counts for the signature, also after an array's end. */
 static int file_close(struct ah_documents *documents)
 {
     struct ah_reader *reader = &documents->reader;
@@ -191,8 +191,8 @@ static int file_close(struct ah_documents *documents)
     return AH_OK;
 }
 
-/* Bytes at the end of text [0, length) that belong to a character which goes on behind it; bytes that are no UTF-8 are
- * cut anywhere. */
+/* Returns the number of bytes at the end of text [0, length) of a character that continues after it; bytes that are not
+ * UTF-8 are cut anywhere. */
 static size_t character_tail(const char *text, size_t length)
 {
     enum { CHARACTER_MOST = 4 };
@@ -204,7 +204,7 @@ static size_t character_tail(const char *text, size_t length)
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-/* All of the file, or what ends with a line of a long one. *more false: nothing is left. */
+/* Gives the rest of the file, or a piece of a long one, up to the end of a line. *more is false at the end. */
 static int text_next(bool *more, struct ah_document *out, struct ah_documents *documents)
 {
     struct ah_reader *reader = &documents->reader;
@@ -215,10 +215,10 @@ static int text_next(bool *more, struct ah_document *out, struct ah_documents *d
     *more = length > 0;
     if (!*more)
         return AH_OK;
-    if (!ended) { /* something stays for the next piece, which then ends the document */
+    if (!ended) { /* leaves something for the next piece, which then ends the document */
         const char *line = memrchr(text, '\n', PIECE_MOST);
         length = line ? (size_t)(line + 1 - text) : PIECE_MOST;
-        length -= character_tail(text, length); /* no character is cut in two */
+        length -= character_tail(text, length); /* never splits a character */
     }
     if (memchr(text, 0, length))
         return ah__fail(AH_EINPUT, "%s: found a zero byte, expected text", documents->path);
@@ -240,7 +240,7 @@ static int record_next(bool *more, struct ah_document *out, struct ah_documents 
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* Examples are sequences of their own, other documents are joined. */
+/* Refuses examples beside plain documents: examples are separate sequences, plain documents are joined. */
 static int kind_check(struct ah_documents *documents, const struct ah_document *document)
 {
     enum kind kind = document->kind == AH_DOCUMENT_TEXT ? PLAIN : EXAMPLES;

@@ -72,7 +72,7 @@ int ah__form_text(const char **out, size_t *length, const struct ah_form_record 
     return AH_OK;
 }
 
-/* "" where it is missing or null. */
+/* Gets a text, "" if it is missing or null. */
 int ah__form_text_or_none(const char **out, const struct ah_form_record *record, const char *key)
 {
     *out = "";
@@ -112,7 +112,7 @@ cJSON *ah__form_member(const struct ah_form_record *record, const char *key)
     return cJSON_GetObjectItemCaseSensitive(record->json.node, key);
 }
 
-/* What stands where something else was expected, in few bytes; null: nothing does. */
+/* Describes an unexpected value in few bytes; "nothing" for null. */
 const char *ah__form_found(char text[AH_FORM_FOUND_BYTES], const cJSON *value)
 {
     if (!value)
@@ -150,7 +150,7 @@ int ah__form_list(cJSON **out, const struct ah_form_record *record, const char *
 
 /* ---- pairs and texts --------------------------------------------------------------------------------------------- */
 
-/* What stands beside a prompt that is a text has no place in it. */
+/* Notes the keys beside a prompt that is a text: they are not read. */
 static int beside_prompt(struct ah_form_record *record)
 {
     static const char *const keys[] = {"system", "system_prompt", "history",
@@ -200,7 +200,7 @@ static bool is_integer(const cJSON *node, double least)
            node->valuedouble == (double)(int32_t)node->valuedouble;
 }
 
-/* A list as long as the ids; null: there is none. */
+/* Gets a list as long as the ids; null if there is no such key. */
 static int beside_get(cJSON **out, const struct ah_form_record *record, const char *key, const cJSON *ids)
 {
     *out = NULL;
@@ -213,7 +213,7 @@ static int beside_get(cJSON **out, const struct ah_form_record *record, const ch
                                         record->json.path, key, found, expected);
 }
 
-/* Lists that say which ids are not learned, or not there. */
+/* Lists that mark ids as not learned, or as padding (attention_mask). */
 static const char *const masks[] = {"attention_mask", "completion_mask", "assistant_masks"};
 struct beside {
     const cJSON *labels, *masks[AH_LENGTH(masks)];
@@ -282,7 +282,7 @@ static int ids_read(struct ah_document *out, struct ah_form_record *record)
 
 /* ---- which form -------------------------------------------------------------------------------------------------- */
 
-/* A record that has the first two keys (the second may be null) is of this form, if of none before it. */
+/* Forms in order: the first one is taken of which the record has both keys (the second may be null). */
 static const struct form {
     enum ah_data_format format;
     const char *first, *second;
@@ -315,11 +315,11 @@ bool ah__form_has_key(const char *key, size_t length)
     return false;
 }
 
-/* Which of the forms' two keys a record has, and which keys at all, for messages. */
+/* Keys found in a record: the forms' two keys, and all keys, for messages. */
 struct found {
     bool first[AH_LENGTH(forms)], second[AH_LENGTH(forms)];
     char keys[LISTED_BYTES];
-    const char *refused; /* a key of answers to choose between; "": none */
+    const char *refused; /* a key of several answers to choose from; "": no such key */
 };
 
 static void key_note(struct found *found, const char *key, size_t length, bool null)
@@ -355,7 +355,7 @@ static int keys_find(struct found *found, struct ah_records *records)
     }
 }
 
-/* Where its keys are known; 0: nowhere. */
+/* Returns the bit of forms_keys.h for a format; 0: no record has this format. */
 static unsigned form_bit(enum ah_data_format format)
 {
     static const unsigned bits[AH_DATA_FORMAT_COUNT] = {
@@ -414,7 +414,7 @@ static int form_find(const struct form **out, struct ah_records *records)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* One wanted member into the record's tree. */
+/* Adds one member to the record's tree. */
 static int member_take(struct ah_form_record *record, struct ah_records *records, const char *key, size_t start,
                        size_t end)
 {
@@ -432,7 +432,7 @@ static int member_take(struct ah_form_record *record, struct ah_records *records
     return ah__fail(AH_ENOMEM, "out of host memory: a record's members");
 }
 
-/* Whether a value, as it stands in the text, has anything to learn or to mark: a number has not. */
+/* Returns true if a value, as JSON text, can say anything to learn or to mark: a number cannot. */
 bool ah__form_says(const char *value, size_t length)
 {
     if (*value == '"')
@@ -457,7 +457,7 @@ static int member_read(struct ah_form_record *record, struct ah_records *records
     return member_take(record, records, known->key, members->value, members->at);
 }
 
-/* The members that the form reads, and what else there is. */
+/* Reads the members that the form knows and notes the others. */
 static int tree_read(struct ah_form_record *record, struct ah_records *records, const struct form *form)
 {
     struct ah_json_members members = {.text = records->text, .length = records->length};

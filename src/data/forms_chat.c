@@ -1,11 +1,12 @@
-/* Records that are conversations: lists of messages, instructions with their answers, and what stands beside them. */
+/* Reads records that are conversations: lists of messages, instructions with their answers, and the keys beside
+ * them. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "data/alpaca.h"
 #include "data/forms_internal.h"
 
-/* ---- what stands beside a conversation --------------------------------------------------------------------------- */
+/* ---- keys beside a conversation ---------------------------------------------------------------------------------- */
 
 bool ah__form_is_filled(const cJSON *value)
 {
@@ -27,7 +28,7 @@ int ah__form_marks(struct ah_document *out, struct ah_form_record *record)
     return AH_OK;
 }
 
-/* A system prompt of the record's into `before`, where the conversation has none. */
+/* Adds the record's system prompt to `before`, unless the conversation has its own. */
 static int system_add(cJSON *before, struct ah_form_record *record, const cJSON *list)
 {
     const char *text;
@@ -43,7 +44,7 @@ static int system_add(cJSON *before, struct ah_form_record *record, const cJSON 
     return same ? AH_OK : ah__form_unread(record, first ? "system" : "system_prompt");
 }
 
-/* [[question, answer], ..] into `before`; null: there is none. */
+/* Adds the history [[question, answer], ..] to `before`; *out is null without one. */
 static int history_add(const cJSON **out, cJSON *before, struct ah_form_record *record)
 {
     *out = ah__json_has(&record->json, "history") ? ah__form_member(record, "history") : NULL;
@@ -62,7 +63,7 @@ static int history_add(const cJSON **out, cJSON *before, struct ah_form_record *
     return AH_OK;
 }
 
-/* The record's system prompt and history before the list; *added: messages. */
+/* Puts the record's system prompt and history before the list; *added receives the number of messages. */
 static int before_add(size_t *added, const cJSON **history, struct ah_form_record *record, cJSON *list)
 {
     cJSON *before = cJSON_CreateArray();
@@ -91,7 +92,7 @@ static int variables_take(struct ah_document *out, struct ah_form_record *record
                           ah__form_found(text, out->variables));
 }
 
-/* The list is the document's conversation, with what stands beside it. *history: as it is there, or null. */
+/* Makes the list the document's conversation, with the keys beside it. *history: the record's, or null. */
 static int chat_set(struct ah_document *out, struct ah_form_record *record, cJSON *list, const cJSON **history)
 {
     size_t added;
@@ -131,7 +132,7 @@ int ah__form_conversations(struct ah_document *out, struct ah_form_record *recor
     return list_read(out, record, ah__form_member(record, "conversations") ? "conversations" : "conversation");
 }
 
-/* Both lists are one conversation. */
+/* Joins both lists to one conversation. */
 int ah__form_message_lists(struct ah_document *out, struct ah_form_record *record, const char *key)
 {
     cJSON *prompt, *completion;
@@ -158,7 +159,8 @@ static int user_add(cJSON *list, const struct ah_alpaca *alpaca)
     return status;
 }
 
-/* An instruction, what it is about and the answer, by their keys: messages, and the layout without a template. */
+/* Reads an instruction, its input and its answer, by their keys, both as messages and in the layout without a
+ * template. */
 static int instruction_read(struct ah_document *out, struct ah_form_record *record, const char *instruction,
                             const char *output)
 {
@@ -193,7 +195,7 @@ int ah__form_dolly(struct ah_document *out, struct ah_form_record *record)
     return instruction_read(out, record, "instruction", "response");
 }
 
-/* The first of two keys that is there; the other is noted, where it says anything. */
+/* Gives the first of two keys that is there; notes the other if it has a value. */
 static int key_of(const char **out, struct ah_form_record *record, const char *key, const char *other)
 {
     bool first = ah__json_has(&record->json, key);

@@ -1,5 +1,5 @@
-/* One turn of a conversation to one message of role, content and tool_calls, as OpenAI's: words for speakers, calls of
- * functions, parts of LLaMA-Factory's. */
+/* Turns one item of a conversation into a message with role, content and tool_calls, as OpenAI's: translates words for
+ * speakers, calls of functions, and LLaMA-Factory's parts. */
 #include <string.h>
 #include <strings.h>
 
@@ -8,10 +8,10 @@
 #include "data/forms_internal.h"
 #include "data/forms_keys.h"
 
-/* A turn that is looked at. */
+/* The turn that is being read. */
 struct turn {
     const struct ah_form_record *record;
-    const char *key; /* of the list */
+    const char *key; /* key of the list */
     cJSON *item;
     int index;
 };
@@ -40,7 +40,7 @@ static cJSON *member(const struct turn *turn, const char *key)
     return cJSON_GetObjectItemCaseSensitive(turn->item, key);
 }
 
-/* The value is the turn's from now on; what stood there before is gone. */
+/* Sets a member, which then owns the value, and deletes the old one. */
 static int put(const struct turn *turn, const char *key, cJSON *value)
 {
     cJSON_DeleteItemFromObjectCaseSensitive(turn->item, key);
@@ -50,12 +50,12 @@ static int put(const struct turn *turn, const char *key, cJSON *value)
     return no_memory();
 }
 
-/* ---- who speaks -------------------------------------------------------------------------------------------------- */
+/* ---- speakers ---------------------------------------------------------------------------------------------------- */
 
 static const struct speaker {
     const char *word, *role;
-    bool in_role; /* also where it stands as `role`; other words there are the template's */
-    bool calls;   /* what is said is a call of a function, in JSON */
+    bool in_role; /* also as a value of `role`, where other words belong to the template */
+    bool calls;   /* the content is a call of a function, in JSON */
 } speakers[] = {
     {"human", "user", true, false},
     {"user", "user", false, false},
@@ -87,7 +87,7 @@ static const struct speaker *speaker_of(const char *word)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* {"type": "function", "function": call} behind the calls that are there; the call is the turn's from now on. */
+/* Appends {"type": "function", "function": call} to the turn's calls; the turn then owns the call. */
 static int call_add(const struct turn *turn, cJSON *call)
 {
     cJSON *calls = member(turn, "tool_calls"), *made = cJSON_CreateObject();
@@ -108,7 +108,7 @@ static int call_add(const struct turn *turn, cJSON *call)
     return cJSON_AddItemToArray(calls, made) ? AH_OK : no_memory();
 }
 
-/* An object with the name of a function, or a list of them, in JSON. */
+/* Reads a call, an object with a function's name, or a list of calls, from JSON text. */
 static int calls_read(const struct turn *turn, const char *text)
 {
     static const char expected[] = "calls of functions in JSON, objects with name and arguments";
@@ -135,7 +135,7 @@ static int calls_read(const struct turn *turn, const char *text)
     return status;
 }
 
-/* A turn that is a call. */
+/* Takes the content as calls and empties it. */
 static int calls_take(const struct turn *turn)
 {
     const cJSON *content = member(turn, "content");
@@ -145,7 +145,7 @@ static int calls_take(const struct turn *turn)
     return put(turn, "content", cJSON_CreateString(""));
 }
 
-/* The single call of OpenAI's data before there were tools. */
+/* Takes the single call of OpenAI's older data, from before there were tools. */
 static int call_take(const struct turn *turn)
 {
     if (!cJSON_IsObject(member(turn, "function_call")) || ah__form_is_filled(member(turn, "tool_calls")))
@@ -160,7 +160,7 @@ static const char *part_text(const cJSON *part, const char *key)
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, key));
 }
 
-/* Whether all parts are LLaMA-Factory's, {"type", "value"}. */
+/* Returns true if the parts are a list of LLaMA-Factory's {"type", "value"}. */
 static bool are_valued(const cJSON *parts)
 {
     for (const cJSON *part = cJSON_IsArray(parts) ? parts->child : NULL; part; part = part->next) {
@@ -173,7 +173,7 @@ static bool are_valued(const cJSON *parts)
     return cJSON_IsArray(parts) && parts->child;
 }
 
-/* Texts follow one another; thoughts and calls have members of their own. */
+/* Joins texts; moves reasoning and calls into members of their own. */
 static int parts_take(const struct turn *turn)
 {
     struct ah_buf texts[2] = {{0}, {0}}; /* content, reasoning */
@@ -200,7 +200,7 @@ static int parts_take(const struct turn *turn)
 
 /* ---- a turn ------------------------------------------------------------------------------------------------------ */
 
-/* `to` is what stands at `from`, where there is no `to`. */
+/* Renames the member `from` to `to`, unless there is a `to`. */
 static int rename_member(const struct turn *turn, const char *from, const char *to)
 {
     const cJSON *there = member(turn, to);
@@ -209,7 +209,7 @@ static int rename_member(const struct turn *turn, const char *from, const char *
     return put(turn, to, cJSON_DetachItemFromObjectCaseSensitive(turn->item, from));
 }
 
-/* What is said has a place in the message, and nothing asks for what there is not. */
+/* Checks that the message has content or calls, and no key that is refused. */
 static int turn_check(const struct turn *turn, bool from)
 {
     const cJSON *content = member(turn, "content");
@@ -229,7 +229,7 @@ static int turn_normal(const struct turn *turn)
     const cJSON *role = member(turn, "role");
     const bool from = !role || (cJSON_IsNull(role) && member(turn, "from"));
     const cJSON *word = member(turn, from ? "from" : "role");
-    const bool valued = member(turn, "from") || member(turn, "value"); /* as ShareGPT's, not as OpenAI's */
+    const bool valued = member(turn, "from") || member(turn, "value"); /* ShareGPT's keys, not OpenAI's */
     if (!cJSON_IsString(word))
         return from && valued ? fail(turn, "from", "a string, like human or gpt") : fail(turn, "role", "a string");
     const struct speaker *speaker = speaker_of(word->valuestring);
@@ -271,7 +271,7 @@ static bool is_both(const cJSON *item)
            cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "assistant"));
 }
 
-/* A turn of ms-swift's has a question and its answer: two turns, with what else it says of them. */
+/* Splits ms-swift's turns, each a question and its answer, in two; the answer keeps the other keys. */
 static int both_split(cJSON *list)
 {
     cJSON *turns = cJSON_CreateArray();

@@ -13,14 +13,14 @@ enum { CYCLE = 1024 };
 struct ah_mixture {
     struct ah_mixture_source *source; /* [count] */
     size_t count;
-    double largest, sum;        /* of the weights; the sum in units of the largest */
-    int64_t *first, *val_first; /* [count + 1] where each source's slots begin in a cycle */
+    double largest, sum;        /* the largest weight; the sum of all in units of it */
+    int64_t *first, *val_first; /* [count + 1] first slot of each source in a cycle */
     struct ah_tokens_info info;
 };
 
 /* ---- shares ------------------------------------------------------------------------------------------------------ */
 
-/* The sum of all weights in units of the largest, which no weights are too large or too small for. */
+/* Computes the sum of all weights in units of the largest, which neither overflows nor underflows. */
 static void weights_add(struct ah_mixture *mixture)
 {
     mixture->largest = mixture->sum = 0;
@@ -31,13 +31,13 @@ static void weights_add(struct ah_mixture *mixture)
         mixture->sum += mixture->source[i].weight / mixture->largest;
 }
 
-/* The slots of source i if slots could be parted. */
+/* Returns the exact, fractional number of slots of source i. */
 static double slots_wanted(const struct ah_mixture *mixture, size_t i)
 {
     return mixture->source[i].weight / mixture->largest / mixture->sum * CYCLE;
 }
 
-/* The source that lacks most. */
+/* Returns the source that lacks the largest part of a slot. */
 static struct ah_mixture_source *largest_remainder(const struct ah_mixture *mixture)
 {
     struct ah_mixture_source *found = &mixture->source[0];
@@ -122,7 +122,7 @@ static void info_fill(struct ah_mixture *mixture)
         info_add(&mixture->info, ah__tokens_info(mixture->source[i].tokens), mixture->source[i].slots);
 }
 
-/* What has no other beside it is all there is, whatever its weight. */
+/* Takes the parsed sources. The weight of a single source is ignored: it is all the data. */
 static int sources_take(struct ah_mixture *mixture, struct ah_mixture_items *items)
 {
     AH_TRY(ah__new(&mixture->source, items->count, sizeof *mixture->source));
@@ -189,7 +189,7 @@ void ah__mixture_close(struct ah_mixture *mixture)
     ah__free(mixture);
 }
 
-/* ---- what is known ----------------------------------------------------------------------------------------------- */
+/* ---- information ------------------------------------------------------------------------------------------------- */
 
 size_t ah__mixture_count(const struct ah_mixture *mixture)
 {
@@ -206,14 +206,14 @@ const struct ah_tokens_info *ah__mixture_info(const struct ah_mixture *mixture)
     return &mixture->info;
 }
 
-/* A pipe has no path that can be opened again. */
+/* Gives the real path; a pipe, which has none, keeps its name. */
 static int path_of(char **out, const struct ah_mixture_source *source)
 {
     AH_TRY(ah__path_real(out, source->path));
     return *out ? AH_OK : ah__strdup(out, source->path);
 }
 
-/* As few digits as give the same number. */
+/* Adds a weight with the fewest digits that give it back. */
 static void weight_add(struct ah_buf *text, double weight)
 {
     char digits[40];
@@ -246,7 +246,7 @@ static int is_item(bool *same, const struct ah_mixture_item *item, const struct 
     return AH_OK;
 }
 
-/* Names may have what stands between names: "a,b" beside a file "a". */
+/* Checks that the text parses to the same sources: names may contain separators, as "a,b" beside a file "a". */
 static int text_check(const char *text, const struct ah_mixture *mixture)
 {
     struct ah_mixture_items items;
@@ -304,13 +304,13 @@ void ah__mixture_marks_free(struct ah_mixture_mark *marks, size_t count)
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
 
-/* Where one of a cycle's samples falls. */
+/* Returns the slot of a cycle's sample. */
 static int64_t slot_of(int64_t sample, int64_t cycle, uint64_t turn)
 {
     return (int64_t)ah__permute((uint64_t)sample, (uint64_t)cycle, turn);
 }
 
-/* The source of a sample; *sample becomes its number among the source's own. `first`: where slots begin. */
+/* Returns the source of a sample; *sample becomes its number among that source's samples. `first`: first slots. */
 static size_t place(int64_t *sample, const struct ah_mixture *mixture, const int64_t *first, uint64_t seed)
 {
     const int64_t cycle = first[mixture->count];
@@ -321,8 +321,8 @@ static size_t place(int64_t *sample, const struct ah_mixture *mixture, const int
     const int64_t slot = slot_of(*sample % cycle, cycle, turn);
     while (slot >= first[source + 1])
         source++;
-    /* A cycle without weights is an epoch of all; with them the source's samples follow one another, so that it goes
-     * through epochs of its own. */
+    /* Without weights a cycle is one epoch of all sources. With weights the source's samples are counted through, so
+     * that it has epochs of its own. */
     int64_t own = slot - first[source];
     if (mixture->source[0].weight > 0) {
         own = 0;
@@ -335,7 +335,7 @@ static size_t place(int64_t *sample, const struct ah_mixture *mixture, const int
     return source;
 }
 
-/* Sources of equally many windows are not to have the same order. */
+/* Returns a source's own seed, so that sources with equally many windows differ in order. */
 static uint64_t seed_of(const struct ah_mixture *mixture, size_t source, uint64_t seed)
 {
     return mixture->count == 1 ? seed : ah__random_bits(ah__hash_text("source", seed), source);

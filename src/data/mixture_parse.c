@@ -14,7 +14,7 @@ static bool is_there(const char *path)
     return strcmp(path, AH_STANDARD_INPUT) == 0 || ah__path_exists(path);
 }
 
-/* The colon before a weight, in which no comma is; null: there is none. */
+/* Returns the colon before a weight, which contains no comma, or null. */
 static char *weight_colon(char *path)
 {
     char *colon = strrchr(path, ':');
@@ -28,7 +28,7 @@ static bool is_number(double *out, const char *text)
     return end != text && !*end;
 }
 
-/* What the first `length` bytes name, alone or before a weight; *found false: nothing that exists. */
+/* Takes the first `length` bytes as a name, alone or with a weight; *found: the name exists. */
 static int piece_take(bool *found, struct ah_mixture_item *out, const char *text, size_t length)
 {
     char *path, *colon;
@@ -44,14 +44,13 @@ static int piece_take(bool *found, struct ah_mixture_item *out, const char *text
         return AH_OK;
     if (*found)
         return ah__fail(AH_EINPUT, "%s: weight: found '%.40s', expected a number above 0", path, colon + 1);
-    *colon = ':'; /* a missing file of this name */
+    *colon = ':'; /* the whole piece is the name of a missing file */
     out->weight = 0;
     return AH_OK;
 }
 
-/* How long a piece that names something may be: no longer than a path, beyond no slash before which there is no folder
- * of that name, and behind its last slash no longer than a name. So few pieces are looked for, however many there are.
- */
+/* Bounds the length of a piece that can name a file, so that few are tried, however many there are: no longer than a
+ * path, up to the first slash that follows no existing folder, and after its last slash no longer than a name. */
 static int piece_most(size_t *most, const char *text, size_t first)
 {
     enum { WEIGHT_MOST = 40 };
@@ -77,7 +76,7 @@ static int piece_most(size_t *most, const char *text, size_t first)
     return AH_OK;
 }
 
-/* The longest piece up to the end or a comma that names something; where none does, the first. */
+/* Takes the longest piece, up to a comma or the end, that names an existing file; else the first piece. */
 static int item_take(struct ah_mixture_item *out, const char **text)
 {
     size_t first = strcspn(*text, ","), length;
@@ -104,7 +103,7 @@ static int items_take(struct ah_mixture_items *items, const char *text)
 {
     const char *at = text;
     for (;;) {
-        at += strspn(at, " "); /* as people write behind a comma */
+        at += strspn(at, " "); /* people write a space after a comma */
         if (*at == ',' || !*at)
             return ah__fail(AH_EINPUT, "data: found an empty name in '%.100s', expected FILE[:WEIGHT],FILE[:WEIGHT]",
                             text);

@@ -1,4 +1,4 @@
-/* The text of --data, taken apart: FILE or FILE[:WEIGHT],FILE[:WEIGHT],... Asks which files exist, opens none. */
+/* Parses the text of --data: FILE or FILE[:WEIGHT],FILE[:WEIGHT],... Checks which files exist, opens none of them. */
 #ifndef AH_DATA_MIXTURE_PARSE_H
 #define AH_DATA_MIXTURE_PARSE_H
 
@@ -6,7 +6,7 @@
 
 struct ah_mixture_item {
     char *path;
-    double weight; /* above 0; 0: none was given */
+    double weight; /* above 0; 0: not given */
 };
 
 struct ah_mixture_items {
@@ -14,7 +14,7 @@ struct ah_mixture_items {
     size_t count, room;
 };
 
-/* At least one item. Weights are all given or none. AH_EINPUT, AH_ENOMEM. Freed by
+/* Parses to at least one item. Either all items have weights or none of them. AH_EINPUT, AH_ENOMEM. Freed by
  * ah__mixture_items_free, also after failure. */
 int ah__mixture_parse(struct ah_mixture_items *out, const char *text);
 /* Zero-initialised is fine. */

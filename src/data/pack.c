@@ -2,16 +2,16 @@
 
 #include "base/alloc.h"
 
-/* Sequences and examples in lists by number; -1 ends one. */
+/* Sequences and examples in linked lists of indexes; -1 ends a list. */
 struct packing {
     const struct ah_example *examples;
     int64_t from, to, seq;
-    int64_t *by_places; /* [seq + 1] the first example that takes so many places */
-    int64_t *by_room;   /* [seq + 1] the first sequence with so much room */
+    int64_t *by_places; /* [seq + 1] first example that needs so many places */
+    int64_t *by_room;   /* [seq + 1] first sequence with so much room */
     int64_t *next_example, *next_sequence;
-    int64_t *head, *tail; /* of a sequence's members */
-    int64_t *room;        /* of a sequence */
-    int64_t count;        /* of sequences */
+    int64_t *head, *tail; /* first and last member of each sequence */
+    int64_t *room;        /* free places of each sequence */
+    int64_t count;        /* number of sequences */
     struct ah_arena arena;
 };
 
@@ -36,7 +36,7 @@ static int packing_init(struct packing *packing)
     return fill_new(arena, &packing->room, examples);
 }
 
-/* The last goes in front first, so that each list is in the order of the data. */
+/* Sorts examples by length; starts with the last one, so that each list is in the order of the data. */
 static void examples_sort(struct packing *packing)
 {
     for (int64_t i = packing->to - packing->from - 1; i >= 0; i--) {
@@ -46,7 +46,7 @@ static void examples_sort(struct packing *packing)
     }
 }
 
-/* The fullest sequence that has room, taken out of its list; else a new one. */
+/* Takes the fullest sequence with room out of its list, else a new one. */
 static int64_t sequence_take(struct packing *packing, int64_t places)
 {
     for (int64_t room = places; room <= packing->seq; room++) {

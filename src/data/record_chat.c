@@ -13,7 +13,7 @@ void ah__record_free(struct ah_record *record)
     *record = (struct ah_record){0};
 }
 
-/* ---- what a template sees ---------------------------------------------------------------------------------------- */
+/* ---- input of a template ----------------------------------------------------------------------------------------- */
 
 static int tools_read(struct ah_conversation *out, struct ah_record *record, const cJSON *given, const char *where)
 {
@@ -42,7 +42,7 @@ static int variable_add(cJSON *variables, const struct ah_form_extra *extra, con
     AH_TRY(status);
     status = ah__sprintf(&key, "%.*s", (int)extra->key_length, extra->key);
     if (status == AH_OK) {
-        cJSON_DeleteItemFromObjectCaseSensitive(variables, key); /* of a key that is there twice the last one counts */
+        cJSON_DeleteItemFromObjectCaseSensitive(variables, key); /* if a key occurs twice, the last value counts */
         status =
             cJSON_AddItemToObject(variables, key, value) ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: variables");
         ah__free(key);
@@ -52,7 +52,7 @@ static int variable_add(cJSON *variables, const struct ah_form_extra *extra, con
     return status;
 }
 
-/* The record's own words for a variable go before those of chat_template_kwargs. */
+/* Collects variables. Members of chat_template_kwargs replace the record's other members of the same name. */
 static int variables_read(struct ah_record *record, const struct ah_document *document, const struct ah_chat *chat,
                           const char *where)
 {
@@ -85,7 +85,7 @@ int ah__record_conversation(struct ah_conversation *out, struct ah_record *recor
     return AH_OK;
 }
 
-/* ---- what nobody reads ------------------------------------------------------------------------------------------- */
+/* ---- keys that are not read -------------------------------------------------------------------------------------- */
 
 static int name_add(struct ah_unread *unread, const char *name, size_t length)
 {
@@ -110,7 +110,7 @@ static bool is_told(const cJSON *value)
     return cJSON_IsBool(value);
 }
 
-/* A mark that asks to learn what no assistant says. */
+/* Returns true for a mark that asks to learn a message of another role than assistant. */
 static bool asks(const cJSON *message, const struct ah_form_key *known, const cJSON *value)
 {
     const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(message, "role"));

@@ -8,7 +8,7 @@
 
 enum { LOOKED_AT = 1 << 20, RECORD_MOST = 256 << 20 };
 
-/* ---- what is in a file ------------------------------------------------------------------------------------------- */
+/* ---- content of a file ------------------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *name, size_t length, const char *end)
 {
@@ -16,7 +16,7 @@ static bool ends_with(const char *name, size_t length, const char *end)
     return length >= tail && strncasecmp(name + length - tail, end, tail) == 0;
 }
 
-/* Whether its name has one of the endings, .gz and .zst left aside. */
+/* Returns true if the name has one of the endings, before .gz or .zst. */
 static bool is_named(const char *name, const char *const *endings, size_t count)
 {
     static const char *const packed[] = {".gz", ".zst"};
@@ -32,7 +32,7 @@ static bool is_named(const char *name, const char *const *endings, size_t count)
     return false;
 }
 
-/* What the text says of itself, from its first character on. */
+/* The text under examination, the beginning of a file. */
 struct look {
     const char *text;
     size_t length;
@@ -48,7 +48,7 @@ static size_t blank_end(const struct look *look, size_t at)
     return at + ah__json_blank(look->text + at, look->length - at);
 }
 
-/* '{' and a key, or nothing: what no prose begins with. */
+/* Returns true for '{' and a key, or '{' and '}', with which no prose begins. */
 static bool is_object_start(const struct look *look, size_t at)
 {
     struct ah_json_members members = {.text = look->text + at, .length = look->length - at};
@@ -63,7 +63,8 @@ static bool is_array_start(const struct look *look, size_t at)
     return character(look, at) == '[' && (is_object_start(look, first) || character(look, first) == ']');
 }
 
-/* Behind the bracket of the array that is the member "data" of the object at `at`; 0: it has none, or is a record. */
+/* Returns the position after the bracket of the array that is the member "data" of the object at `at`; 0 if it has
+ * none, or is itself a record. */
 static size_t data_array(const struct look *look, size_t at, bool (*is_record_key)(const char *key, size_t length))
 {
     struct ah_json_members members = {.text = look->text + at, .length = look->length - at};
@@ -81,7 +82,8 @@ static size_t data_array(const struct look *look, size_t at, bool (*is_record_ke
     return found;
 }
 
-/* The line at `at` is an object and nothing else, as far as it can be seen; *next: where the next one begins. */
+/* Returns true if the line at `at` is an object and nothing else, as far as it is visible; *next: start of the next
+ * line. */
 static bool is_object_line(size_t *next, const struct look *look, size_t at)
 {
     const char *end = at < look->length ? memchr(look->text + at, '\n', look->length - at) : NULL;
@@ -91,11 +93,11 @@ static bool is_object_line(size_t *next, const struct look *look, size_t at)
     if (character(look, at) != '{')
         return false;
     if (ah__json_value_end(&stop, look->text, length, &fault) != AH_OK)
-        return !end && look->length >= LOOKED_AT && is_object_start(look, at); /* longer than what is there */
+        return !end && look->length >= LOOKED_AT && is_object_start(look, at); /* longer than the text that was read */
     return stop + ah__json_blank(look->text + stop, length - stop) == length;
 }
 
-/* The first line is an object, and so is the second, if there is one. */
+/* Returns true if the first line is an object, and the second, too, if there is one. */
 static bool is_lines(const struct look *look, size_t at, bool named)
 {
     size_t second, third;
@@ -167,7 +169,7 @@ int ah__records_fault(struct ah_records *records, const struct ah_json_fault *fa
                     fault->at - start + (start ? 0 : records->column) + 1, fault->found);
 }
 
-/* What is not given yet. */
+/* Returns the text that is not used yet. */
 static const char *rest(const struct ah_records *records, size_t *length)
 {
     *length = records->reader->length - records->reader->used;
@@ -183,7 +185,7 @@ static void give(struct ah_records *records, size_t length)
     records->reader->used += length;
 }
 
-/* Twice as much of the file as there is now, at most what a record may have and one byte. */
+/* Reads on to twice as much unused text, at most one byte more than a record may have. */
 static int read_more(struct ah_records *records)
 {
     size_t length;
@@ -195,7 +197,7 @@ static int read_more(struct ah_records *records)
     return ah__reader_want(records->reader, wanted < RECORD_MOST ? wanted : RECORD_MOST + 1);
 }
 
-/* The next character that is no white space, which stands first then; 0: the file's end. */
+/* Skips white space and gives the next character, 0 at the file's end. */
 static int next_character(char *out, struct ah_records *records)
 {
     for (;;) {
@@ -203,14 +205,14 @@ static int next_character(char *out, struct ah_records *records)
         const char *text = rest(records, &length);
         blank = ah__json_blank(text, length);
         give(records, blank);
-        *out = blank == length ? 0 : text[blank] ? text[blank] : '?'; /* a zero byte is no end */
+        *out = blank == length ? 0 : text[blank] ? text[blank] : '?'; /* a zero byte is not the end */
         if (blank < length || records->reader->ended)
             return AH_OK;
         AH_TRY(read_more(records));
     }
 }
 
-/* A record [length] begins with what is not given yet. */
+/* Takes the unused text's first `length` bytes as the last record. */
 static void record_set(struct ah_records *records, size_t length)
 {
     size_t all;
@@ -234,7 +236,7 @@ static int fail_expected(struct ah_records *records, const char *expected)
                     (long long)records->behind + 1, (int)shown, text, expected);
 }
 
-/* The object that begins here, whole. */
+/* Takes the object that begins here, whole. */
 static int value_take(struct ah_records *records)
 {
     for (;;) {
@@ -264,7 +266,7 @@ static int value_next(bool *more, struct ah_records *records)
     return c == '{' ? value_take(records) : fail_expected(records, "an object");
 }
 
-/* A value that is no record, in an object whose records are given. */
+/* Skips a value that is not a record, in an object around the array of records. */
 static int value_skip(struct ah_records *records)
 {
     char c;
@@ -274,7 +276,7 @@ static int value_skip(struct ah_records *records)
         size_t length, end = 0;
         const char *text = rest(records, &length);
         int status = ah__json_value_end(&end, text, length, &fault);
-        bool open = status == AH_OK ? end == length : fault.cut; /* a number may go on */
+        bool open = status == AH_OK ? end == length : fault.cut; /* a number may continue */
         if (open && !records->reader->ended) {
             AH_TRY(read_more(records));
             continue;
@@ -298,7 +300,7 @@ static int character_take(struct ah_records *records, char wanted, const char *e
     return AH_OK;
 }
 
-/* What stands behind the array in its object, up to the object's brace. */
+/* Skips the members after the array, up to the object's brace. */
 static int members_skip(struct ah_records *records)
 {
     char c;
@@ -316,7 +318,7 @@ static int members_skip(struct ah_records *records)
     }
 }
 
-/* Nothing but blanks stands behind an array, or behind the object that it is in. */
+/* Checks that only white space follows the array, or the object around it. */
 static int end_check(struct ah_records *records)
 {
     char c;
@@ -327,7 +329,7 @@ static int end_check(struct ah_records *records)
              : AH_OK;
 }
 
-/* A comma, or the array's end. */
+/* Takes a comma or the array's end. */
 static int separator_take(bool *more, struct ah_records *records)
 {
     char c;
@@ -355,7 +357,7 @@ static int element_next(bool *more, struct ah_records *records)
     return c == '{' ? value_take(records) : fail_expected(records, "an object, as every record of an array is one");
 }
 
-/* The next line that is not blank, without its end. */
+/* Finds the next line that is not blank, without its end. */
 static int line_find(bool *more, size_t *length, struct ah_records *records)
 {
     char c;

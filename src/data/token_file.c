@@ -22,7 +22,7 @@ static const struct variant {
     int width;
 } variants[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 
-/* What the header starts with. */
+/* The beginning of the header. */
 struct head {
     int32_t magic, version, tokens, ours;
     uint64_t number[NUMBERS]; /* tokens, val_tokens, documents, tokenizer, hash */

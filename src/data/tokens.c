@@ -15,11 +15,11 @@
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* What is no text must not be learned as if it were. */
+/* Refuses a file that is not text, which must not be learned as if it were. */
 static int text_check(const struct ah_map *map, const char *path)
 {
     const char *packer = ah__packer_of(map->data, map->length);
-    if (packer) /* as text was asked for, or one that is not read */
+    if (packer) /* the user asked for text, or the packing is not supported */
         return ah__fail(AH_EINPUT, "%s: found data packed by %s, expected text, gzip, zstd or a token file", path,
                         packer);
     return ah__documents_check_text(path, map->data, map->length, "text or a token file");
@@ -76,7 +76,7 @@ static int nanogpt_read(struct ah_tokens *tokens, const char *path)
 
 /* ---- which format ------------------------------------------------------------------------------------------------ */
 
-/* One file, mapped; never AUTO. */
+/* Returns the format of one mapped file; never AUTO. */
 static enum ah_data_format file_format(const struct ah_map *map, const char *path, int64_t vocab_size)
 {
     enum { LOOKED_AT = 1 << 20 };
@@ -85,7 +85,7 @@ static enum ah_data_format file_format(const struct ah_map *map, const char *pat
     if (ah__token_file_is(map->data, map->length))
         return AH_DATA_LLMC;
     if (ah__documents_are_table(path, text, length))
-        return AH_DATA_JSONL; /* where it is refused */
+        return AH_DATA_JSONL; /* which refuses it */
     if (ah__records_sniff(&start, path, false, text, length, ah__form_has_key) != AH_RECORDS_NONE)
         return AH_DATA_JSONL;
     return ah__nanogpt_is(map->data, map->length, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;
@@ -97,7 +97,7 @@ static bool can_unpack(const struct ah_map *map)
     return packer && (strcmp(packer, "gzip") == 0 || strcmp(packer, "zstd") == 0);
 }
 
-/* All were left out. */
+/* Fails because all examples were left out. */
 static int no_example(const struct ah_corpus *corpus, const char *path, int64_t seq)
 {
     if (corpus->bad && !corpus->left_out && !corpus->unlearned)
@@ -151,7 +151,7 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Where the tokens are. What a file was said to be it must be. */
+/* Finds the tokens. A file must have the format that the user gave. */
 static int layout_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer,
                        const struct ah_tokens_options *options)
 {
@@ -245,7 +245,8 @@ static int64_t tokens_max(const struct ah_tokens *tokens)
     }
 }
 
-/* The largest token first, a loop the compiler vectorises; its place is sought only for the message. */
+/* Checks that all tokens are below vocab_size, by the largest one, a loop that the compiler vectorises; finds the
+ * position only for the message. */
 static int tokens_check(const struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer,
                         int64_t vocab_size)
 {
@@ -262,7 +263,7 @@ static int tokens_check(const struct ah_tokens *tokens, const char *path, const 
                     (long long)vocab_size);
 }
 
-/* Cuts off the validation part when both parts then have a window. */
+/* Cuts off the validation part if both parts then have a window. */
 static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq, double val_fraction)
 {
     struct ah_tokens_info *info = &tokens->info;
@@ -289,7 +290,7 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
     return AH_OK;
 }
 
-/* The same of examples, each of which is a window, or several packed together. */
+/* Splits examples, each of which is a window, or several of which are packed into one. */
 static int examples_split(struct ah_tokens *tokens, double val_fraction)
 {
     const struct ah_corpus *corpus = &tokens->corpus;
@@ -336,7 +337,7 @@ static int split(struct ah_tokens *tokens, const char *path, int64_t seq, double
     return tokens_split(tokens, path, seq, val_fraction);
 }
 
-/* Of every byte: a training that goes on with other data must be told. */
+/* Hashes every byte, so that a resumed training notices other data. */
 static uint64_t map_signature(const struct ah_map *map, uint64_t seed)
 {
     return ah__hash(map->data, map->length, ah__hash_int(map->length, seed));
@@ -358,13 +359,13 @@ static int hash_check(const struct ah_tokens *tokens, const char *path)
                                          path, (unsigned long long)hash, (unsigned long long)file->hash);
 }
 
-/* Reads every byte, unless it is known what that would give. */
+/* Checks every token and computes the signature, unless `known` has the result. */
 static int content_check(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer,
                          int64_t vocab_size, const struct ah_tokens_known *known)
 {
     struct ah_tokens_info *info = &tokens->info;
     if (tokens->corpus.ids)
-        return AH_OK; /* when it was read */
+        return AH_OK; /* checked when it was read */
     info->tokenizer = info->text ? tokenizer->signature : 0;
     if (known && same_stamp(&known->stamp, &info->stamp) && known->tokenizer == info->tokenizer &&
         known->vocab_size <= vocab_size) {
@@ -378,7 +379,7 @@ static int content_check(struct ah_tokens *tokens, const char *path, const struc
     return AH_OK;
 }
 
-/* Folders and pipes are not mapped; their documents have no stamp. */
+/* Opens a file. Folders and pipes are not mapped; their documents have no stamp. */
 static int path_open(struct ah_tokens *tokens, const char *path)
 {
     AH_TRY(ah__strdup(&tokens->path, path));
@@ -388,7 +389,7 @@ static int path_open(struct ah_tokens *tokens, const char *path)
     return ah__map_open(&tokens->map, path);
 }
 
-/* Whether it is known where documents end. */
+/* Checks that the end of documents is known. */
 static int pack_check(const struct ah_tokens *tokens, const struct ah_tokenizer *tokenizer)
 {
     if (!tokens->packed || tokens->corpus.ids || tokens->file.ours)

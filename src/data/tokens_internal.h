@@ -1,4 +1,4 @@
-/* The data source's state, shared by tokens.c (opening, splitting) and batches.c (what a batch holds). */
+/* The data source's state, shared by tokens.c (opening, splitting) and batches.c (filling batches). */
 #ifndef AH_DATA_TOKENS_INTERNAL_H
 #define AH_DATA_TOKENS_INTERNAL_H
 
@@ -7,21 +7,22 @@
 #include "data/token_file.h"
 #include "data/tokens.h"
 
-/* The map serves to look the whole file over; batches are read, since a map of a file that is cut short kills. */
+/* State. The map is for reading the whole file once; batches are read by calls, since access to a map of a file that
+ * was cut short kills the process. */
 struct ah_tokens {
     struct ah_map map;       /* only while opening */
     int fd;                  /* -1: not open */
     char *path;              /* for messages */
-    struct ah_corpus corpus; /* of documents */
+    struct ah_corpus corpus; /* tokens of documents */
     bool packed;
-    int32_t document_end;      /* the id */
+    int32_t document_end;      /* id that ends a document */
     struct ah_pack train, val; /* packed examples */
-    struct ah_token_file file; /* what a token file says */
-    int32_t *encoded;          /* a text's tokens when they are not its bytes, or the corpus's, else null and: */
-    const unsigned char *data; /* the first token in the map */
-    int64_t offset;            /* and in the file */
+    struct ah_token_file file; /* header of a token file */
+    int32_t *encoded;          /* ids of a corpus, or of a text if they are not its bytes; else null and: */
+    const unsigned char *data; /* first token in the map */
+    int64_t offset;            /* position of the first token in the file */
     int width;                 /* bytes of a token there: 1, 2 or 4 */
-    int64_t vocab_size;        /* every token is below */
+    int64_t vocab_size;        /* every token is below it */
     struct ah_tokens_info info;
 };
 

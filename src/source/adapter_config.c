@@ -10,7 +10,7 @@
 #include "io/safetensors.h"
 #include "tokenizer/regex.h"
 
-/* What PEFT takes where a file says nothing. */
+/* RANK_USUAL, ALPHA_USUAL: PEFT's defaults for missing keys. */
 enum { RANK_MOST = 1 << 20, RANK_USUAL = 8, ALPHA_USUAL = 8 };
 
 static int path_exists(bool *out, const char *folder, const char *name)
@@ -37,7 +37,7 @@ static bool is_nothing(const cJSON *value)
            (cJSON_IsString(value) && strcmp(value->valuestring, "none") == 0);
 }
 
-/* Settings under which an adapter is something else. */
+/* Refuses settings that make an adapter something other than plain LoRA. */
 static int check_others(const struct ah_json *json)
 {
     static const char *const keys[] = {"bias",
@@ -68,7 +68,7 @@ static int check_others(const struct ah_json *json)
     return AH_OK;
 }
 
-/* MLX calls its file alike. */
+/* Refuses adapters that are not PEFT's LoRA; MLX's file has the same name. */
 static int check_kind(const struct ah_json *json)
 {
     const char *type;
@@ -86,7 +86,7 @@ static int check_kind(const struct ah_json *json)
                     json->path, type);
 }
 
-/* A pickle may run any code. */
+/* Checks that the weights are there; refuses a pickle, which may run any code. */
 static int check_file(const char *folder)
 {
     bool there, pickled;
@@ -103,7 +103,7 @@ static int check_file(const char *folder)
     return ah__fail(AH_EINPUT, "%s/" AH_ADAPTER_FILE ": found no such file, expected the adapter's weights", folder);
 }
 
-/* Of these the model's own weights are others than before. */
+/* Refuses initialisations that also change the model's own weights. */
 static int check_init(const struct ah_json *json)
 {
     static const char *const words[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
@@ -135,7 +135,7 @@ bool ah__adapter_factor(size_t *module, char *which, const char *tensor)
     if (!at || (at[6] != 'A' && at[6] != 'B') || at[7] != '.')
         return false;
     end = at + 8;
-    if (strcmp(end, "weight") != 0) /* behind the adapter's name, where it has one */
+    if (strcmp(end, "weight") != 0) /* after the adapter's name, if there is one */
         end += strcspn(end, ".") + (strchr(end, '.') != NULL);
     if (strcmp(end, "weight") != 0)
         return false;
@@ -144,8 +144,8 @@ bool ah__adapter_factor(size_t *module, char *which, const char *tensor)
     return true;
 }
 
-/* "self_attn.q_proj" of "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": what follows the last number;
- * null: another tensor. */
+/* Returns the part after the last number: "self_attn.q_proj" of
+ * "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"; null for a tensor that is not a factor A. */
 static const char *module_in(const char *tensor, int *length)
 {
     size_t prefix = strlen(AH_ADAPTER_PREFIX), all;
@@ -185,7 +185,8 @@ static int take_modules(struct ah_adapter_config *out, const struct ah_safetenso
                                       path);
 }
 
-/* Names are not matched with a regular expression, nor with what is excluded: the file says what has adapters. */
+/* Takes the targets from the file of weights, instead of matching names with a regular expression or with excluded
+ * modules. */
 static int targets_of_file(struct ah_adapter_config *out, const char *folder)
 {
     struct ah_safetensors *file;
@@ -225,7 +226,7 @@ static int read_names(struct ah_adapter_config *out, const cJSON *targets, const
     return AH_OK;
 }
 
-/* A text that is no word is a regular expression. */
+/* Reads target_modules. A text other than AH_LORA_ALL is a regular expression. */
 static int read_targets(struct ah_adapter_config *out, const struct ah_json *json, const char *folder)
 {
     const cJSON *targets = cJSON_GetObjectItemCaseSensitive(json->node, "target_modules");
@@ -264,7 +265,7 @@ static int layers_read(struct ah_adapter_config *out, const struct ah_json *json
     return AH_OK;
 }
 
-/* As PEFT matches: the whole name, or what follows one of its dots. */
+/* Compiles a pattern as PEFT matches it: against the whole name, or a part of it after a dot. */
 static int pattern_compile(struct ah_regex **out, const char *pattern, const char *path)
 {
     char *whole;
@@ -293,7 +294,7 @@ static void patterns_free(struct ah_adapter_patterns *patterns)
     ah__free(patterns->compiled);
 }
 
-/* An object of patterns with a number each. */
+/* Reads an object that maps patterns to numbers. */
 static int pattern_read(struct ah_adapter_patterns *out, const struct ah_json *json, const char *key, double most,
                         bool whole)
 {
@@ -313,7 +314,7 @@ static int pattern_read(struct ah_adapter_patterns *out, const struct ah_json *j
     return patterns_compile(out, json->path);
 }
 
-/* The number of the first pattern that matches. */
+/* Gives the number of the first pattern that matches; else *value is unchanged. */
 static int pattern_value(double *value, const struct ah_adapter_patterns *patterns, const char *module)
 {
     const cJSON *each;
@@ -341,7 +342,7 @@ int ah__adapter_config_module(int *rank, double *factor, const struct ah_adapter
     AH_TRY(pattern_value(&own_rank, &config->ranks, module));
     AH_TRY(pattern_value(&alpha, &config->alphas, module));
     *rank = (int)own_rank;
-    /* 1 to the bit where the module is as all are, however ranks and alphas round. */
+    /* Exactly 1 for a module without patterns, however ranks and alphas round. */
     *factor = scale_of(config, alpha, own_rank) / scale_of(config, config->own_alpha, config->own_rank);
     if (fabs(*factor - 1) < 1e-12)
         *factor = 1;
@@ -363,7 +364,7 @@ bool ah__adapter_config_layer(const struct ah_adapter_config *config, int layer)
     return false;
 }
 
-/* A rank for all that no module's exceeds, and what scales it as the own rank is scaled. */
+/* Reads ranks and alphas. `rank` is the largest of all modules, and `alpha` scales it as own_alpha scales own_rank. */
 static int read_rank(struct ah_adapter_config *out, const struct ah_json *json)
 {
     int64_t rank = RANK_USUAL;

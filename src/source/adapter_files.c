@@ -10,7 +10,7 @@
 #include "source/folder.h"
 #include "source/model_tokenizer.h"
 
-/* ---- which folder ------------------------------------------------------------------------------------------------ */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static bool has(const char *folder, const char *name)
 {
@@ -22,7 +22,7 @@ static bool has(const char *folder, const char *name)
     return exists;
 }
 
-/* The one folder within that has an adapter; null into *out where none has. */
+/* Finds the only folder inside that has an adapter; null into *out if there is none. */
 static int within_find(char **out, const char *path)
 {
     DIR *list = opendir(path);
@@ -65,7 +65,7 @@ int ah__adapter_find(char **folder, const char *path)
     return *folder ? AH_OK : ah__strdup(folder, path);
 }
 
-/* The path in `key` of a JSON file, if it exists here. */
+/* Gets the path in `key` of a JSON file, if that path exists here. */
 static int path_of(char **out, const char *folder, const char *name, const char *key)
 {
     struct ah_json json;
@@ -99,7 +99,7 @@ bool ah__adapter_has_tokenizer(const char *folder)
 
 /* ---- the tokenizer ----------------------------------------------------------------------------------------------- */
 
-/* Null: the vocabulary has none of that id. */
+/* Returns the text of a token, or null if the vocabulary has no such id. */
 static const char *token_of(const struct ah_tokenizer *tokenizer, int32_t id)
 {
     return id < tokenizer->vocab_size && !tokenizer->text_is_ids ? tokenizer->token(tokenizer, id) : NULL;
@@ -110,7 +110,7 @@ static bool is_added(const struct ah_tokenizer *tokenizer, int32_t id)
     return id < tokenizer->vocab_size && tokenizer->is_added(tokenizer, id);
 }
 
-/* The first id that is another token, or none, in one of the two; -1: there is none. */
+/* Returns the first id whose token differs, or is missing in one of the two; -1 if they are equal. */
 static int32_t differs_at(const struct ah_tokenizer *a, const struct ah_tokenizer *b)
 {
     int32_t most = a->vocab_size > b->vocab_size ? a->vocab_size : b->vocab_size;
@@ -132,7 +132,7 @@ static const char *token_at(const struct ah_tokenizer *tokenizer, int32_t id)
     return token ? token : "nothing";
 }
 
-/* What ends a text is the model's, too, as generation goes by its generation_config.json. */
+/* Also takes the ids that end a text from the model's generation_config.json, which generation follows. */
 static int ends_take(const struct ah_tokenizer *tokenizer, const char *model)
 {
     struct ah_model_files files = {0};
@@ -145,7 +145,7 @@ static int ends_take(const struct ah_tokenizer *tokenizer, const char *model)
     return status;
 }
 
-/* Whether both folders have the same tokenizer.json, as where a training here copied it. */
+/* Returns true if both folders have the same tokenizer.json, as after a training here, which copies it. */
 static bool same_file(const char *model, const char *adapter)
 {
     enum { MOST = 64 << 20 };
@@ -166,14 +166,15 @@ static bool same_file(const char *model, const char *adapter)
     return same;
 }
 
-/* One that is not read is no longer wanted. */
+/* Opens the model's tokenizer; bytes if it cannot be read, since it is no longer needed. */
 static const struct ah_tokenizer *base_open(const char *model)
 {
     const struct ah_tokenizer *base;
     return ah__model_tokenizer_open(&base, model) == AH_OK ? base : &ah__tokenizer_bytes;
 }
 
-/* Tokenizers of some models have more tokens than the model has rows; an adapter's has no more than those. */
+/* Checks that the adapter's tokens have rows in the model's embedding. Tokenizers of some models have more tokens than
+ * rows; the adapter's may have as many as the model's. */
 static int rows_check(const struct ah_tokenizer *own, const char *model, const char *adapter, int64_t rows)
 {
     int32_t last = own->vocab_size - 1;
@@ -255,7 +256,7 @@ static bool is_template(const char *name)
            strncmp(name, "chat_template.", strlen("chat_template.")) == 0;
 }
 
-/* The text in `chat_template` of tokenizer_config.json, or of its list's "default"; null: none. */
+/* Returns the text of `chat_template` in tokenizer_config.json, or of its list's "default", or null. */
 static const char *template_of(const struct ah_json *config)
 {
     const cJSON *found = cJSON_GetObjectItemCaseSensitive(config->node, "chat_template"), *each;
@@ -269,7 +270,7 @@ static const char *template_of(const struct ah_json *config)
     return cJSON_GetStringValue(found);
 }
 
-/* The template as a file of its own, where tokenizer_config.json alone has it. */
+/* Adds the template as a separate file, if only tokenizer_config.json has it. */
 static int template_take(struct ah_model_files *to, const struct ah_model_files *from, const char *path)
 {
     const struct ah_model_file *config = file_of(from, "tokenizer_config.json");
@@ -291,7 +292,7 @@ static bool has_template(const struct ah_model_files *files)
     return false;
 }
 
-/* What stays of the model's files, and what comes of the adapter's. */
+/* Joins the model's files that stay and the adapter's files that replace others. */
 static int join(struct ah_model_files *out, const struct ah_model_files *base, const struct ah_model_files *own,
                 bool tokenizer, const char *folder)
 {
@@ -310,7 +311,7 @@ static int join(struct ah_model_files *out, const struct ah_model_files *base, c
             status = ah__model_files_add(out, file->name, file->text, file->length);
     }
     if (status == AH_OK && tokenizer && !template)
-        status = template_take(out, base, folder); /* it was in the file that the adapter's took the place of */
+        status = template_take(out, base, folder); /* it was in a file that the adapter's replaced */
     if (status == AH_OK && !tokenizer && templates.count && !file_of(out, templates.file->name))
         status = ah__model_files_add(out, templates.file->name, templates.file->text, templates.file->length);
     ah__model_files_free(&templates);

@@ -20,7 +20,7 @@
 #include "source/folder_internal.h"
 #include "source/model_files.h"
 
-/* Files that Hugging Face looks for in DIR itself, and a folder of them. */
+/* Returns true for files that Hugging Face looks for in DIR itself, and for the one folder of such files. */
 bool ah__folder_links(const char *name)
 {
     return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 ||
@@ -39,8 +39,8 @@ struct ah_folder {
     char *dir, *name, *path, *temporary; /* DIR, step-00000100, DIR/step-00000100, DIR/step-00000100.tmp */
     int64_t step;
     bool committed;
-    char *left;                /* a folder that stays for what else is in it; null: none */
-    struct folder_file *files; /* noted or read so far */
+    char *left;                /* a folder that stays because of other files in it; null: there is none */
+    struct folder_file *files; /* files noted or read so far */
     size_t count, room;
 };
 
@@ -51,14 +51,14 @@ static int fail_io(const char *path, const char *what)
 
 /* ---- check ------------------------------------------------------------------------------------------------------- */
 
-/* Anything but a link that commit made was put there by someone else. */
+/* Checks a place for a link: anything there but a link made by commit belongs to someone else. */
 static int place_check(const char *dir, const char *name, const char *start)
 {
     char *path, target[64] = "";
     AH_TRY(ah__sprintf(&path, "%s/%s", dir, name));
     ssize_t length = readlink(path, target, sizeof target - 1);
     bool ours = length > 0 ? strncmp(target, start, strlen(start)) == 0 : errno == ENOENT;
-    bool unknown = length < 0 && errno != ENOENT && errno != EINVAL; /* EINVAL: what is there is no link */
+    bool unknown = length < 0 && errno != ENOENT && errno != EINVAL; /* EINVAL: not a link */
     int status = unknown ? fail_io(path, "read") : AH_OK;
     if (!ours && !unknown)
         status =
@@ -72,7 +72,7 @@ static DIR *list_open(int *status, const char *dir)
     DIR *list = opendir(dir);
     bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
     *status = list ? AH_OK : ah__fail(wrong ? AH_EINPUT : AH_EIO, "%s: cannot open folder: %s", dir, strerror(errno));
-    errno = 0; /* how readdir tells the end from a failure */
+    errno = 0; /* readdir sets it for a failure, not at the end */
     return list;
 }
 
@@ -98,7 +98,7 @@ static int linked_check(const char *dir, const char *name, const void *context)
     return ah__folder_links(name) ? place_check(dir, name, "checkpoint/") : AH_OK;
 }
 
-/* Whether access() failed because of what was asked for, or because it could not tell. */
+/* Returns the status of a failed access(): AH_EINPUT if it was denied, AH_EIO if it could not tell. */
 static int denied(void)
 {
     return errno == EACCES || errno == EPERM || errno == EROFS ? AH_EINPUT : AH_EIO;
@@ -112,7 +112,7 @@ static int existing_check(const char *dir)
     return names_each(dir, linked_check, NULL);
 }
 
-/* The nearest part of a path that exists must be a folder one can write into; `part` is cut down on the way. */
+/* Checks that the nearest existing part of a path is a folder with write permission; shortens `part` on the way. */
 static int ancestor_check(char *part, const char *dir)
 {
     struct stat info;
@@ -188,7 +188,7 @@ int ah__folder_walk(const char *dir, const char *suffix, int (*visit)(const char
     return status;
 }
 
-/* `path` goes, or is known as what stays. */
+/* Removes a step folder, or remembers it if it stays. */
 static int step_remove(struct ah_folder *folder, const char *path)
 {
     bool stays;
@@ -202,7 +202,7 @@ static int remove_any(const char *path, int64_t step, void *context)
     return step_remove(context, path);
 }
 
-/* Names that a training writes in its folder by way of a temporary, beside those that link to the checkpoint. */
+/* Names that a training writes in its folder through a temporary file, beside those that link to the checkpoint. */
 static const char *const written[] = {"checkpoint",    "run.json",     "plan.json",   "profile.json",
                                       "timeline.json", "timeline.svg", "loss.svg",    "report.html",
                                       "metrics.jsonl", "val.jsonl",    "metrics.csv", "val.csv"};
@@ -220,8 +220,8 @@ bool ah__folder_writes(const char *name)
     return ah__folder_links(name);
 }
 
-/* A temporary of one of our names whose process is gone. Whoever holds the folder is its only writer, but a reader may
- * write, too. */
+/* Returns true for a temporary of one of our names whose process has ended. Only the holder of the folder writes
+ * checkpoints, but a reader may write such files, too. */
 static bool is_left_over(const char *name)
 {
     char stem[NAME_MAX + 1];
@@ -240,7 +240,7 @@ static int left_over_remove(const char *dir)
         return fail_io(dir, "open");
     for (struct dirent *entry; (entry = readdir(list));)
         if (is_left_over(entry->d_name) && unlinkat(dirfd(list), entry->d_name, 0) != 0)
-            break; /* a folder, or not ours to remove: it does no harm */
+            break; /* a folder, or a file that may not be removed: harmless */
     closedir(list);
     return AH_OK;
 }
@@ -289,7 +289,8 @@ void ah__folder_free(struct ah_folder *folder)
 {
     if (!folder)
         return;
-    /* An earlier failure's message is worth more than one about its remains, which the next begin removes anyway. */
+    /* Keeps an earlier failure's message, which matters more than one about its remains; the next begin removes
+     * them. */
     if (!folder->committed && folder->temporary) {
         char message[1024];
         snprintf(message, sizeof message, "%s", ah_error());
@@ -325,7 +326,7 @@ int ah__folder_file_hash(const char *path, int64_t *bytes, uint64_t *hash)
     struct ah_map map = {0};
     struct stat info;
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0)
-        map.data = NULL; /* nothing to map */
+        map.data = NULL; /* an empty file is not mapped */
     else
         AH_TRY(ah__map_open(&map, path));
     *bytes = (int64_t)map.length;
@@ -353,7 +354,7 @@ static int checksums_fill(cJSON *tree, const struct ah_folder *folder)
     AH_TRY(ah__json_add_int(tree, "version", AH_CHECKSUMS_VERSION));
     cJSON *files = cJSON_AddObjectToObject(tree, "files");
     for (size_t i = 0; i < folder->count; i++) {
-        cJSON *file = cJSON_AddObjectToObject(files, folder->files[i].name); /* null: adding to it tells */
+        cJSON *file = cJSON_AddObjectToObject(files, folder->files[i].name); /* null: adding to it fails */
         AH_TRY(ah__json_add_int(file, "bytes", folder->files[i].bytes));
         AH_TRY(ah__json_add_hash(file, "xxh3", folder->files[i].hash));
     }
@@ -373,7 +374,8 @@ static int checksums_save(const struct ah_folder *folder)
     return status;
 }
 
-/* An old folder of the same step changes places with the new one, so that at every moment a complete one is there. */
+/* Puts the folder in place. An old folder of the same step is exchanged with it, so that at every moment a complete one
+ * is there. */
 static int folder_place(struct ah_folder *folder)
 {
     if (rename(folder->temporary, folder->path) == 0)
@@ -388,10 +390,10 @@ static int folder_place(struct ah_folder *folder)
 
 static bool has_no_links(int cause)
 {
-    return cause == EPERM || cause == EOPNOTSUPP || cause == ENOSYS; /* FAT and some network file systems */
+    return cause == EPERM || cause == EOPNOTSUPP || cause == ENOSYS; /* errors of FAT and some network file systems */
 }
 
-/* Makes DIR/name point to target in one step; nothing where the file system has no links. */
+/* Makes DIR/name point to target in one step; does nothing if the file system has no links. */
 static int link_set(const char *dir, const char *name, const char *target)
 {
     char *path, *temporary = NULL;
@@ -410,7 +412,7 @@ static int link_set(const char *dir, const char *name, const char *target)
     return status;
 }
 
-/* Whether the checkpoint has a file of this name, or one in a folder of it. */
+/* Returns true if the checkpoint has a file of this name, or one in a folder of this name. */
 static bool has_linked(const struct ah_folder *folder, const char *name)
 {
     size_t length = strlen(name);
@@ -421,7 +423,8 @@ static bool has_linked(const struct ah_folder *folder, const char *name)
     return false;
 }
 
-/* A link to what the checkpoint no longer has, as when a model lies in other files than before. */
+/* Removes a link to a file that the checkpoint no longer has, for example because the model has other files than
+ * before. */
 static int stale_remove(const char *dir, const char *name, const void *context)
 {
     const struct ah_folder *folder = context;

@@ -9,7 +9,7 @@
 #include "source/folder_internal.h"
 #include "source/model_files.h"
 
-/* Sets *out to the real path of PATH/part when checksums.json lies in it, leaves it null when not. */
+/* Sets *out to the real path of PATH/part if it contains checksums.json, else leaves it null. */
 static int candidate_try(char **out, const char *path, const char *part)
 {
     char *folder = NULL, *checksums = NULL;
@@ -25,7 +25,7 @@ static int candidate_try(char **out, const char *path, const char *part)
 
 struct newest {
     char *path;          /* owned */
-    int64_t step, below; /* only steps below */
+    int64_t step, below; /* below: only lower steps count */
 };
 
 static int newest_visit(const char *path, int64_t step, void *context)
@@ -79,9 +79,9 @@ int ah__folder_before(char **out, const char *folder)
     return status;
 }
 
-/* ---- is it whole? ------------------------------------------------------------------------------------------------ */
+/* ---- completeness ------------------------------------------------------------------------------------------------ */
 
-/* In the folder itself, or of the templates in the one folder that may be within. */
+/* Returns true if a file is in the folder itself, or in its one possible folder, that of templates. */
 static bool is_plain(const char *name)
 {
     static const char within[] = AH_MORE_TEMPLATES "/";

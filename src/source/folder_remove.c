@@ -1,4 +1,4 @@
-/* Removing step folders: what a checkpoint has goes, what somebody else put there stays. */
+/* Removes step folders: a checkpoint's files are removed, somebody's other files stay. */
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -14,8 +14,8 @@
 #include "source/folder_internal.h"
 #include "source/model_files.h"
 
-/* By the folder's checksums, or, where a save was interrupted before them, by the names that checkpoints have; also
- * a temporary of such a name. */
+/* Returns true for a checkpoint's file, or a temporary of one: by the folder's checksums, or, if a save was interrupted
+ * before they were written, by the names that checkpoints have. */
 static bool is_ours(const char *name, const struct ah_json *listed)
 {
     static const char *const patterns[] = {"*.safetensors", "state.json"};
@@ -30,7 +30,7 @@ static bool is_ours(const char *name, const struct ah_json *listed)
     return ah__folder_links(stem);
 }
 
-/* Goes last: what is interrupted is known by it the next time. */
+/* The checksums are removed last: they identify the files of an interrupted removal the next time. */
 static bool is_checksums(const char *name, const struct ah_json *listed)
 {
     (void)listed;
@@ -43,7 +43,7 @@ static bool is_template(const char *name, const struct ah_json *listed)
     return fnmatch("*.jinja*", name, 0) == 0;
 }
 
-/* Files of one folder, as many as it returns; errors show when the folder is removed. */
+/* Removes files of one folder and returns their number; errors show when the folder is removed. */
 static int files_remove(const char *folder, bool (*is)(const char *name, const struct ah_json *listed),
                         const struct ah_json *listed)
 {
@@ -73,7 +73,7 @@ static int listed_load(struct ah_json *root, struct ah_json *files, const char *
     if (status == AH_OK)
         status = ah__json_object(files, root, "files");
     ah__free(path);
-    return status == AH_ENOMEM ? status : AH_OK; /* damaged, it lists nothing */
+    return status == AH_ENOMEM ? status : AH_OK; /* a damaged file lists nothing */
 }
 
 int ah__folder_remove_step(bool *stays, const char *folder)
@@ -100,7 +100,7 @@ int ah__folder_remove_step(bool *stays, const char *folder)
     if (status != AH_OK || rmdir(folder) == 0)
         return status;
     int cause = errno;
-    AH_TRY(has_checksums(&whole, folder)); /* then its files cannot be removed */
+    AH_TRY(has_checksums(&whole, folder)); /* still there: the files cannot be removed */
     bool left = !whole && (cause == ENOTEMPTY || cause == EEXIST || cause == ENOTDIR);
     *stays = left && count > 0;
     return left ? AH_OK : ah__fail(AH_EIO, "%s: cannot remove: %s", folder, strerror(cause));
@@ -116,11 +116,11 @@ int ah__folder_stays(char **left, const char *folder)
 struct prune {
     char **left;
     int64_t below;  /* only lower steps */
-    int64_t lowest; /* found among them, -1: none */
+    int64_t lowest; /* lowest step found, -1: none so far */
     int count;
 };
 
-/* One without checksums is no checkpoint: it stays for what else is in it. */
+/* Counts complete checkpoints. A folder without checksums is not one: it stays for the other files in it. */
 static int prune_count(const char *path, int64_t step, void *context)
 {
     struct prune *prune = context;
@@ -134,7 +134,7 @@ static int prune_count(const char *path, int64_t step, void *context)
     return AH_OK;
 }
 
-/* Goes at once for whoever reads beside, as it came; what stays of it has its name again. */
+/* Renames the folder first, so that readers see it whole or not at all; a folder that stays gets its name back. */
 static int prune_one(bool *stays, const char *path, const char *temporary)
 {
     if (rename(path, temporary) == 0) {
@@ -142,7 +142,7 @@ static int prune_one(bool *stays, const char *path, const char *temporary)
         return !*stays || rename(temporary, path) == 0 ? AH_OK
                                                        : ah__fail(AH_EIO, "%s: cannot keep: %s", path, strerror(errno));
     }
-    if (errno == ENOTEMPTY || errno == EEXIST) /* somebody's folder has that name */
+    if (errno == ENOTEMPTY || errno == EEXIST) /* somebody else's folder has that name */
         return ah__folder_remove_step(stays, path);
     return ah__fail(AH_EIO, "%s: cannot remove: %s", path, strerror(errno));
 }
@@ -160,7 +160,7 @@ static int prune_lowest(const char *path, int64_t step, void *context)
     return status == AH_OK && stays ? ah__folder_stays(prune->left, path) : status;
 }
 
-/* Steps above this one belong to another run that got further: not ours to remove. */
+/* Steps above this one belong to another run that got further: they are not removed. */
 int ah__folder_prune(char **left, const char *dir, int64_t step, int keep)
 {
     for (;;) {

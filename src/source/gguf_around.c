@@ -9,7 +9,8 @@
 
 /* ---- ends -------------------------------------------------------------------------------------------------------- */
 
-/* Ends beside the first, `end`, have two more keys; -1: there is none, and llama.cpp has its own. */
+/* Writes the tokens that end a text. Two more keys hold ends beside the first, `end`; without an end (-1) llama.cpp
+ * uses its own. */
 static void put_ends(struct ah_gguf_writer *writer, struct ah_buf *notes, const struct ah_tokenizer *tokenizer,
                      int32_t end, int32_t usual)
 {
@@ -36,9 +37,9 @@ static void put_ends(struct ah_gguf_writer *writer, struct ah_buf *notes, const 
 /* ---- around a prompt --------------------------------------------------------------------------------------------- */
 
 struct around {
-    int32_t *plain, *prompt; /* of a text as it is learned, and as it is handed to a model */
+    int32_t *plain, *prompt; /* ids of a text for training, and of the same text as a prompt */
     int64_t count, all;
-    int64_t before, behind; /* of all, so many stand around */
+    int64_t before, behind; /* number of ids of `prompt` before and behind the plain ones */
 };
 
 static int around_find(struct around *around, const struct ah_tokenizer *tokenizer)

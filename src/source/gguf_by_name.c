@@ -7,11 +7,12 @@
 
 /* ---- llama.cpp's rules ------------------------------------------------------------------------------------------- */
 
-/* Of Phi-3's special tokens these keep what stands behind them; all must be there, and the next too. */
+/* Phi-3's special tokens that keep the white space after them. llama.cpp loads a Phi-3 only with all of these and
+ * phi_end. */
 static const char *const phi_keeps[] = {"<unk>", "<s>", "<|endoftext|>"};
 static const char phi_end[] = "</s>";
 
-/* Where `part`, of lower case, begins in the name; null: nowhere. */
+/* Returns the first place of `part`, in lower case, in the name, or null. */
 static const char *part_of(const char *name, const char *part)
 {
     for (; name && *name; name++)
@@ -35,7 +36,7 @@ int ah__gguf_edges_named(const char *name, const char *token)
     return AH_EDGE_RIGHT;
 }
 
-/* Ends of turns, of texts and of messages, and what stands around a gap to be filled. */
+/* Ends of turns, texts and messages, and the markers around a gap to be filled. */
 static const char *const controls[] = {"</s>",
                                        "<|eot_id|>",
                                        "<|eom_id|>",
@@ -90,7 +91,7 @@ static bool has_token(const struct ah_tokenizer *tokenizer, const char *text)
     return false;
 }
 
-/* llama.cpp loads no Phi-3 without them. */
+/* Returns true if the tokenizer has the tokens without which llama.cpp loads no Phi-3. */
 static bool may_be_phi(const struct ah_tokenizer *tokenizer)
 {
     for (size_t i = 0; i < AH_LENGTH(phi_keeps); i++)
@@ -101,8 +102,8 @@ static bool may_be_phi(const struct ah_tokenizer *tokenizer)
 
 struct named {
     char *name;
-    int64_t differences; /* of so many added tokens, */
-    const char *first;   /* of which this is one, it does not what the tokenizer does */
+    int64_t differences; /* number of added tokens that llama.cpp treats unlike the tokenizer */
+    const char *first;   /* the first of these tokens */
 };
 
 static void differ(struct named *to, const struct ah_tokenizer *tokenizer)
@@ -118,7 +119,7 @@ static void differ(struct named *to, const struct ah_tokenizer *tokenizer)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* "Phi 3 Mini" -> "Phi-3 Mini", "Chat" -> "Chat (Phi-3)". */
+/* Makes a name of Phi-3: "Phi 3 Mini" -> "Phi-3 Mini", "Chat" -> "Chat (Phi-3)". */
 static int phi_name(char **out, const char *name)
 {
     const char *apart = part_of(name, "phi 3");
@@ -128,7 +129,7 @@ static int phi_name(char **out, const char *name)
     return AH_OK;
 }
 
-/* "phi-3" and "phi3" -> "phi 3". */
+/* Makes a name that is not Phi-3's: "phi-3" and "phi3" -> "phi 3". */
 static int plain_name(char **out, const char *name)
 {
     struct ah_buf text = {0};
@@ -166,7 +167,7 @@ static void notes_add(struct ah_buf *notes, const struct named *to, bool renamed
                        (long long)to->differences, many ? "s" : "", to->first, many ? "" : "s", many ? "" : "s");
 }
 
-/* The better of a name that strips nothing and one that strips, which are both freed by the caller. */
+/* Chooses the better of a name that strips no white space and one that does. The caller frees both. */
 static int settle(struct named names[2], struct ah_buf *notes, const struct ah_tokenizer *tokenizer, const char *name)
 {
     bool was = is_phi(name);

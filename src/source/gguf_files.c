@@ -23,18 +23,18 @@ static int fail_count(const struct ah_gguf_array *array, int64_t expected)
 
 static int row_take(struct ah_token_row *row, struct ah_gguf_array *texts, const char *name)
 {
-    char text[64]; /* no rule is about longer ones */
+    char text[64]; /* no rule concerns longer texts */
     row->text = ah__gguf_next_text(&row->length, texts);
     snprintf(text, sizeof text, "%.*s", (int)(row->length < 64 ? row->length : 63), row->text);
     row->edges = ah__gguf_edges_named(name, text);
-    row->type = ah__gguf_control_named(text) ? AH_TOKEN_CONTROL : AH_TOKEN_NORMAL; /* whatever the file says */
+    row->type = ah__gguf_control_named(text) ? AH_TOKEN_CONTROL : AH_TOKEN_NORMAL; /* whatever type the file has */
     if (memchr(row->text, 0, row->length))
         return ah__fail(AH_EINPUT, "%s: key '%s': found a zero byte in token %lld, expected none",
                         ah__gguf_path(texts->file), texts->key, (long long)texts->next - 1);
     return AH_OK;
 }
 
-/* A new array of tokens, freed with ah__free; null where the file has none. */
+/* Makes an array of tokens, freed with ah__free; null if the file has no tokens. */
 static int rows_read(struct ah_token_row **rows, int32_t *count, const struct ah_gguf *file)
 {
     struct ah_gguf_array texts, scores, types;
@@ -66,7 +66,7 @@ static int rows_read(struct ah_token_row **rows, int32_t *count, const struct ah
     return status;
 }
 
-/* "\"a b\",\"c d\"" */
+/* Writes the merges as "\"a b\",\"c d\"". */
 static int merges_read(struct ah_buf *to, const struct ah_gguf *file)
 {
     struct ah_gguf_array merges;
@@ -87,8 +87,8 @@ static int merges_read(struct ah_buf *to, const struct ah_gguf *file)
     return status;
 }
 
-/* An id below the number of tokens, -1: none. One beyond the vocabulary is none: files have 4294967295 for it, and
- * llama.cpp passes others over. */
+/* Reads an id; -1 if it is missing or beyond the vocabulary: files write 4294967295 for no token, and llama.cpp ignores
+ * other ids out of range. */
 static int id_read(int32_t *id, const struct ah_gguf *file, const char *key, int32_t count)
 {
     int64_t value = -1;
@@ -105,7 +105,7 @@ static int ids_read(struct ah_token_tables *tables, const struct ah_gguf *file)
     return ah__gguf_bool(&tables->add_eos, file, KEY("add_eos_token"));
 }
 
-/* Where a file does not say it, its kind of tokenizer does. */
+/* Reads the tokenizer's kind, which decides defaults for missing keys. */
 static int kind_read(struct ah_token_tables *tables, const struct ah_gguf *file)
 {
     const char *model = NULL, *pre = NULL;
@@ -118,7 +118,7 @@ static int kind_read(struct ah_token_tables *tables, const struct ah_gguf *file)
     if (!model || strcmp(model, "gpt2") != 0)
         return ah__fail(AH_EINPUT, "%s: key '" KEY("model") "': found %s%.40s%s, expected 'gpt2' or 'llama'",
                         ah__gguf_path(file), model ? "'" : "nothing", model ? model : "", model ? "'" : "");
-    tables->pre = pre && *pre ? pre : "default"; /* as llama.cpp takes it, and warns: ah__gguf_splits_by_default */
+    tables->pre = pre && *pre ? pre : "default"; /* llama.cpp's default, with a warning: ah__gguf_splits_by_default */
     if (ah__token_tables_pre(&tables->add_bos, tables->pre))
         return AH_OK;
     return ah__fail(AH_EINPUT,
@@ -183,7 +183,7 @@ static int config_fill(cJSON *tree, const struct ah_gguf *file, const struct ah_
     return ah__json_add_string(tree, "tokenizer_class", "PreTrainedTokenizerFast");
 }
 
-/* Ends of what a model writes: what ends a text, a turn, a message. */
+/* Adds the ids that end generated text: of a text, a turn, a message. */
 static int generation_fill(cJSON *tree, const struct ah_gguf *file, const struct ah_token_tables *tables)
 {
     static const char *const keys[] = {KEY("eos_token_id"), KEY("eot_token_id"), KEY("eom_token_id")};

@@ -6,14 +6,14 @@
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/token_map.h"
 
-/* What is known while the merges are walked. */
+/* State while the merges are read in order. */
 struct scoring {
     struct ah_gguf_token *tokens;
     int32_t rows;
     const char *path;
-    struct ah_token_map map; /* of pieces */
-    int32_t last;            /* token that merges make now, -1: none yet */
-    int64_t count;           /* of merges of pieces */
+    struct ah_token_map map; /* ids of pieces */
+    int32_t last;            /* token of the last merge, -1: none yet */
+    int64_t count;           /* number of merges of pieces */
     float score;
 };
 
@@ -22,7 +22,7 @@ static bool is_piece(enum ah_token_type type)
     return type == AH_TOKEN_NORMAL || type == AH_TOKEN_USER || type == AH_TOKEN_UNUSED;
 }
 
-/* The halves of a merge: two texts, or one with a space between; false: neither. */
+/* Splits a merge into halves: two texts, or one text with a space between them; false for another form. */
 static bool merge_halves(struct ah_sentencepiece_text halves[2], const cJSON *merge)
 {
     const cJSON *left = cJSON_IsArray(merge) ? merge->child : NULL, *right = left ? left->next : NULL;
@@ -42,7 +42,7 @@ static int32_t piece_find(const struct scoring *s, const struct ah_sentencepiece
     return ah__token_map_find(&s->map, text->text, text->length);
 }
 
-/* The next merge: of pieces, one token's merges in a row, so that one score says when they are made. */
+/* Scores the next merge. All merges that make a token must be consecutive, so that one score can order them. */
 static int merge_score(struct scoring *s, const struct ah_sentencepiece_text halves[2])
 {
     char joined[2 * AH_PIECE_BYTES];
@@ -90,7 +90,7 @@ static int merges_walk(struct scoring *s, const cJSON *merges)
     return AH_OK;
 }
 
-/* llama.cpp merges whatever makes a token: the tokenizer must do so too. */
+/* Checks that the tokenizer has every merge that llama.cpp does: any two pieces that make a token. */
 static int merges_compare(const struct scoring *s)
 {
     struct ah_token_tables tables = {.path = s->path, .count = s->rows};

@@ -1,4 +1,4 @@
-/* Scores of SentencePiece's tokens, as GGUF files have them, of the merges of a tokenizer.json. Knows no files. */
+/* Scores of SentencePiece's tokens for GGUF files, computed from the merges of a tokenizer.json. Knows no files. */
 #ifndef AH_SOURCE_GGUF_SCORES_H
 #define AH_SOURCE_GGUF_SCORES_H
 
@@ -8,10 +8,10 @@
 struct ah_gguf_token {
     char *text;
     enum ah_token_type type;
-    float score; /* of a piece: the sooner it is merged, the higher */
+    float score; /* score of a piece: the earlier its merge, the higher */
 };
 
-/* Sets the scores of tokens [rows] that merges make. AH_EINPUT: merges that one score a token does not say, or fewer
+/* Sets the scores of tokens [rows] that merges make. AH_EINPUT: merges that one score a token cannot express, or fewer
  * than llama.cpp would do; AH_ENOMEM. `path` is for messages. */
 int ah__gguf_scores_find(struct ah_gguf_token *tokens, int32_t rows, const cJSON *merges, const char *path);
 

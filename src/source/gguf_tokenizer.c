@@ -13,7 +13,7 @@
 #include "tokenizer/subword.h"
 
 #define KEY(name) "tokenizer.ggml." name
-/* What SentencePiece has for a space. */
+/* SentencePiece's mark for a space. */
 #define MARK "\xe2\x96\x81"
 
 struct written {
@@ -21,10 +21,10 @@ struct written {
     struct ah_buf *notes;
     const struct ah_gguf_tokenizer *from;
     struct ah_json json, model;
-    const char *pre;              /* llama.cpp's name for how text is split; null: SentencePiece's BPE */
-    bool prefix;                  /* of that: a space before the text, */
-    bool once;                    /* and not behind added tokens */
-    bool normalizes;              /* of the other kind: to NFC, which llama.cpp does not */
+    const char *pre;              /* llama.cpp's name of the way text is split; null: SentencePiece's BPE */
+    bool prefix;                  /* SentencePiece: a space is added before the text, */
+    bool once;                    /* but not after added tokens */
+    bool normalizes;              /* other kind: normalizes to NFC, which llama.cpp does not */
     struct ah_gguf_token *tokens; /* [from->rows] */
 };
 
@@ -50,7 +50,8 @@ static int tokens_of_vocab(struct written *to)
     return AH_OK;
 }
 
-/* As llama.cpp's converter has it: some models do not call special what is. */
+/* Returns true for texts of special tokens, by the rule of llama.cpp's converter: some models do not mark them as
+ * special. */
 static bool looks_special(const char *text)
 {
     static const char *const whole[] = {"<pad>", "<mask>", "<2mass>", "[@BOS@]"};
@@ -105,7 +106,7 @@ static int tokens_pad(struct written *to)
 
 /* ---- merges ------------------------------------------------------------------------------------------------------ */
 
-/* "left right" of a merge in either form, into `both`; false: neither. */
+/* Writes a merge of either form as "left right" to `both`; false for another form. */
 static bool merge_text(struct ah_buf *both, const cJSON *merge)
 {
     const cJSON *left = cJSON_IsArray(merge) ? merge->child : NULL, *right = left ? left->next : NULL;
@@ -139,7 +140,7 @@ static int put_merges(const struct written *to, const cJSON *merges)
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-/* Bytes and the unknown token, which the vocabulary has as if they were texts. */
+/* Finds bytes and the unknown token, which the vocabulary has like texts. */
 static int pieces_find(struct written *to)
 {
     const char *unknown = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(to->model.node, "unk_token"));
@@ -156,7 +157,7 @@ static int pieces_find(struct written *to)
     return ah__gguf_scores_find(to->tokens, (int32_t)to->from->rows, merges, to->from->path);
 }
 
-/* ---- how text is split ------------------------------------------------------------------------------------------- */
+/* ---- splitting of text ------------------------------------------------------------------------------------------- */
 
 static bool is_type(const cJSON *part, const char *type)
 {
@@ -170,13 +171,13 @@ static bool is_text(const cJSON *part, const char *key, const char *text)
     return found && strcmp(found, text) == 0;
 }
 
-/* A part that finds spaces, by a string and not by an expression. */
+/* Returns true for a part that finds spaces by a string, not by an expression. */
 static bool finds_spaces(const cJSON *part, const char *type)
 {
     return is_type(part, type) && is_text(cJSON_GetObjectItemCaseSensitive(part, "pattern"), "String", " ");
 }
 
-/* A step of a normalizer that marks spaces, or puts one first. */
+/* Takes a normalizer's step that marks spaces, or adds one before the text. */
 static bool step_take(bool *replaces, bool *prefix, const cJSON *step)
 {
     bool marks = finds_spaces(step, "Replace") && is_text(step, "content", MARK);
@@ -186,7 +187,8 @@ static bool step_take(bool *replaces, bool *prefix, const cJSON *step)
     return marks || first;
 }
 
-/* "never", another scheme, or, of older files, add_prefix_space. */
+/* Returns true if Metaspace adds a space before the text: by prepend_scheme, or, in older files, by
+ * add_prefix_space. */
 static bool metaspace_prefix(const cJSON *metaspace)
 {
     if (cJSON_HasObjectItem(metaspace, "prepend_scheme"))
@@ -194,8 +196,8 @@ static bool metaspace_prefix(const cJSON *metaspace)
     return !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(metaspace, "add_prefix_space"));
 }
 
-/* Whether spaces are marked as SentencePiece does it, by a normalizer or by Metaspace, if one comes first, and if it
- * does at the text's start alone. */
+/* Returns true if spaces are marked as SentencePiece does it, by a normalizer or by Metaspace. *prefix: a space is
+ * added before the text; *once: only at the text's start. */
 static bool marks_spaces(bool *prefix, bool *once, const cJSON *tokenizer)
 {
     const cJSON *normal = cJSON_GetObjectItemCaseSensitive(tokenizer, "normalizer"), *step;
@@ -208,7 +210,7 @@ static bool marks_spaces(bool *prefix, bool *once, const cJSON *tokenizer)
         return (!normal || cJSON_IsNull(normal)) && is_text(before, "replacement", MARK) &&
                cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(before, "split"));
     }
-    if (!plain && !finds_spaces(before, "Split")) /* Gemma's, which finds none: they are marked by then */
+    if (!plain && !finds_spaces(before, "Split")) /* Gemma's, which finds no space: they are marked by then */
         return false;
     if (!is_type(normal, "Sequence"))
         return step_take(&replaces, prefix, normal) && replaces;
@@ -239,7 +241,7 @@ static int kind_find(struct written *to)
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-/* The key's text, or of a list of named templates the default; null: none. */
+/* Returns the key's text, or the default of a list of named templates, or null. */
 static const char *template_of(const cJSON *config)
 {
     const cJSON *found = cJSON_GetObjectItemCaseSensitive(config, "chat_template");
@@ -253,7 +255,7 @@ static const char *template_of(const cJSON *config)
     return NULL;
 }
 
-/* -1: no token has this text. */
+/* Returns the token with this text, or -1. */
 static int64_t token_of(const struct written *to, const char *text)
 {
     for (int64_t i = 0; text && i < to->from->rows; i++)
@@ -262,7 +264,8 @@ static int64_t token_of(const struct written *to, const char *text)
     return -1;
 }
 
-/* What tokenizer_config.json calls unknown and padding; else the unknown one is that of its type. */
+/* Writes the unknown and padding tokens that tokenizer_config.json names; else the unknown token is the one of that
+ * type. */
 static int put_others(const struct written *to)
 {
     struct ah_json config = {0};
@@ -302,7 +305,7 @@ static int put_template(const struct written *to)
     return AH_OK;
 }
 
-/* A space where a token that is found in the text as it lies has a mark for it. */
+/* Replaces marks by spaces in a token that is searched in the plain text. */
 static void marks_replace(char *text)
 {
     char *to = text;
@@ -344,9 +347,9 @@ static void put_scores(const struct written *to)
     ah__gguf_put_bool(to->writer, KEY("add_space_prefix"), to->prefix);
 }
 
-/* ---- of SentencePiece's file ------------------------------------------------------------------------------------- */
+/* ---- SentencePiece's file ---------------------------------------------------------------------------------------- */
 
-/* What llama.cpp's SentencePiece does: byte pairs of the text as it is, spaces marked. */
+/* Checks that llama.cpp's SentencePiece can do the same: byte pairs of the unchanged text, with spaces marked. */
 static int model_check(const struct written *to, const struct ah_sentencepiece_model *model)
 {
     const char *found = model->unigram          ? "unigrams"
@@ -376,7 +379,7 @@ static int tokens_of_model(struct written *to, const struct ah_sentencepiece_mod
     return AH_OK;
 }
 
-/* What other files of the folder add to the pieces, or make special. */
+/* Adds the tokens that other files of the folder add to the pieces, or make special. */
 static int tokens_of_folder(struct written *to, const struct ah_sentencepiece_model *model)
 {
     const struct ah_tokenizer *tokenizer = to->from->tokenizer;
@@ -396,7 +399,7 @@ static int pieces_take(struct written *to, const struct ah_sentencepiece_model *
     AH_TRY(model_check(to, model));
     to->prefix = model->adds_space && to->from->tokenizer->adds_space != AH_SPACE_NEVER;
     to->once = to->from->tokenizer->adds_space == AH_SPACE_FIRST;
-    for (size_t i = 0; i < model->count; i++) /* which are pieces here, with no space behind them */
+    for (size_t i = 0; i < model->count; i++) /* they are pieces here, without a space after them */
         to->once = to->once || model->rows[i].type == AH_TOKEN_USER;
     AH_TRY(tokens_of_model(to, model));
     return tokens_of_folder(to, model);

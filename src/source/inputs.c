@@ -16,7 +16,7 @@
 #include "source/folder_internal.h"
 #include "source/model_files.h"
 
-/* What would be replaced. */
+/* The file that would be replaced. */
 struct output {
     const char *path;
     struct stat info;
@@ -41,7 +41,7 @@ static int file_apart(const struct output *out, const char *path)
     return stat(path, &info) == 0 && is_same(&info, &out->info) ? overlap(out, path) : AH_OK;
 }
 
-/* A page made of a training is no part of it. */
+/* Returns true for a file that belongs to a model or a training; a report made from it does not. */
 static bool is_part(const char *name, bool trained)
 {
     if (fnmatch("*.safetensors", name, 0) == 0)
@@ -54,7 +54,7 @@ static bool is_step(const char *name)
     return ah__folder_step(name, "") >= 0 || strcmp(name, "checkpoint") == 0 || strcmp(name, AH_MORE_TEMPLATES) == 0;
 }
 
-/* Files in the folder; `all`: whatever their names. */
+/* Checks the files in the folder; `all`: of any name. */
 static int files_apart(const struct output *out, const char *folder, bool all)
 {
     DIR *list = opendir(folder);
@@ -76,12 +76,12 @@ static int files_apart(const struct output *out, const char *folder, bool all)
     return status;
 }
 
-/* The model that an adapter's folder names, where it is here. */
+/* Checks the model that an adapter's folder names, if it is here. */
 static int base_apart(const struct output *out, const char *folder)
 {
     struct ah_adapter_config config;
     if (!ah__adapter_config_exists(folder) || ah__adapter_config_load(&config, folder) != AH_OK)
-        return AH_OK; /* whoever reads it says what is wrong */
+        return AH_OK; /* its reader reports the fault */
     int status = config.base ? file_apart(out, config.base) : AH_OK;
     if (status == AH_OK && config.base)
         status = files_apart(out, config.base, false);
@@ -89,7 +89,7 @@ static int base_apart(const struct output *out, const char *folder)
     return status;
 }
 
-/* A model's config.json stands for its folder. */
+/* Checks the whole folder if the path is a model's config.json. */
 static int beside_apart(const struct output *out, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -102,7 +102,7 @@ static int beside_apart(const struct output *out, const char *path)
     return status;
 }
 
-/* False: nothing is replaced. */
+/* Returns true if writing to the path would replace a file. */
 static bool replaces(struct output *out, const char *path)
 {
     out->path = path;
@@ -137,7 +137,8 @@ int ah__output_apart_of_all(const char *path, const char *input)
     return status;
 }
 
-/* What writing to `path` makes, by the real path of its folder; null: nothing is made, or there is no folder. */
+/* Gives the file that writing to `path` makes, by the real path of its folder; null if it makes no file, or there is no
+ * folder. */
 static int real_target(char **out, const char *path)
 {
     char *target, *folder = NULL;
@@ -158,7 +159,7 @@ static int real_target(char **out, const char *path)
     return status;
 }
 
-/* Whether two names that lead to nothing yet are of one file. */
+/* Sets *same if two names of files that do not exist yet mean the same file. */
 static int same_target(bool *same, const char *a, const char *b)
 {
     char *left, *right;

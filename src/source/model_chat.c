@@ -15,10 +15,10 @@ struct place {
     struct ah_json config, chat, map; /* tokenizer_config.json, chat_template.json, special_tokens_map.json */
 };
 
-/* What is gathered. Texts belong to the files or the trees. */
+/* Everything found so far. Texts belong to the files or the trees. */
 struct gathered {
     struct place places[2];
-    char *text;       /* of the template that was named instead */
+    char *text;       /* text of a template that the user named instead */
     const char *from; /* the path that has the template */
     struct ah_chat_source plain, tools;
     cJSON *special;
@@ -47,7 +47,7 @@ static bool is_token_name(const char *key)
     return length > tail && strcmp(key + length - tail, end) == 0;
 }
 
-/* Keys like bos_token: a text or {content}. What is known already stays. */
+/* Adds keys like bos_token: a text or {content}. A token that is already known stays. */
 static int special_add(cJSON *special, const cJSON *object)
 {
     for (const cJSON *item = object ? object->child : NULL; item; item = item->next) {
@@ -67,7 +67,7 @@ static void source_set(struct ah_chat_source *source, const char *text, const ch
         *source = (struct ah_chat_source){text, strlen(text), name};
 }
 
-/* A list of {name, template}. */
+/* Takes the templates of a list of {name, template}. */
 static int named_take(struct gathered *gathered, const cJSON *list, const char *path)
 {
     for (const cJSON *item = list->child; item; item = item->next) {
@@ -99,7 +99,7 @@ static int key_take(struct gathered *gathered, const struct ah_json *json)
     return AH_OK;
 }
 
-/* The first place that has a template gives all of them. */
+/* Takes the templates of a place; the first place that has one provides all of them. */
 static int templates_take(struct gathered *gathered, const struct place *place)
 {
     const struct ah_model_file *file = file_of(place, "chat_template.jinja");
@@ -115,7 +115,7 @@ static int templates_take(struct gathered *gathered, const struct place *place)
     return AH_OK;
 }
 
-/* `specials`: texts of special tokens are taken, too; what is known of them stays. */
+/* Reads a place. `specials`: adds texts of special tokens that are not known yet. */
 static int place_take(struct gathered *gathered, struct place *place, bool specials)
 {
     AH_TRY(ah__model_files_load(&place->files, place->path));

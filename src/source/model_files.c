@@ -39,7 +39,7 @@ bool ah__model_files_are(const char *name)
     return false;
 }
 
-/* The text is the files' from now on, or freed. */
+/* Adds a text, which then belongs to the files, or is freed. */
 static int take(struct ah_model_files *files, const char *name, char *text, size_t length)
 {
     struct ah_model_file file = {.text = text, .length = length};
@@ -63,7 +63,7 @@ int ah__model_files_add(struct ah_model_files *files, const char *name, const ch
     return take(files, name, copy, length);
 }
 
-/* What cannot be looked at is a failure: it would be lost without a word. */
+/* Looks at a path. A path that cannot be examined is a failure: its file would be lost silently. */
 static int look(bool *there, bool *is_folder, const char *path)
 {
     struct stat info;
@@ -80,7 +80,8 @@ static bool lies_in(const char *path, const char *folder)
     return strncmp(path, folder, length) == 0 && (path[length] == '/' || length == 1);
 }
 
-/* A cache has snapshots/REVISION/NAME -> ../../blobs/HASH. */
+/* Gives the folder of blobs, for a folder in a Hugging Face cache, which has snapshots/REVISION/NAME ->
+ * ../../blobs/HASH. */
 static int blobs_of(char **out, const char *folder)
 {
     const char *revision = strrchr(folder, '/');
@@ -129,7 +130,7 @@ static int load_one(struct ah_model_files *files, const char *folder, const char
     return status;
 }
 
-/* ---- how it generates -------------------------------------------------------------------------------------------- */
+/* ---- generation -------------------------------------------------------------------------------------------------- */
 
 static const char *const id_keys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
 
@@ -188,7 +189,7 @@ static bool is_id(const cJSON *node, int64_t vocab_size)
     return cJSON_IsNumber(node) && node->valuedouble >= 0 && node->valuedouble < (double)vocab_size;
 }
 
-/* One, or of what ends a text a list. */
+/* Returns true for one id, or for a list of ids of eos_token_id. */
 static bool are_ids(const char *key, const cJSON *node, int64_t vocab_size)
 {
     const cJSON *child = cJSON_IsArray(node) && strcmp(key, "eos_token_id") == 0 ? node->child : NULL;
@@ -199,7 +200,7 @@ static bool are_ids(const char *key, const cJSON *node, int64_t vocab_size)
     return !child;
 }
 
-/* In place of null, or behind the last key. The text was written by base/json.h. */
+/* Puts an id in place of null, or after the last key. The text was written by base/json.h. */
 static int id_put(char **config, const char *key, const cJSON *id)
 {
     static const char end[] = "\n}";
@@ -232,7 +233,7 @@ int ah__model_files_config(char **out, const struct ah_model_files *files, const
     for (size_t i = 0; files && i < files->count && status == AH_OK && !generation.node; i++)
         if (strcmp(files->file[i].name, AH_GENERATION_CONFIG) == 0)
             status = ah__json_parse(&generation, files->file[i].text, files->file[i].length, AH_GENERATION_CONFIG);
-    if (status == AH_EINPUT) /* it is copied as it is, whatever it is */
+    if (status == AH_EINPUT) /* it is copied unchanged, whatever it holds */
         status = AH_OK;
     for (size_t i = 0; i < AH_LENGTH(id_keys) && status == AH_OK && generation.node; i++) {
         const cJSON *id = cJSON_GetObjectItemCaseSensitive(generation.node, id_keys[i]);
@@ -297,7 +298,7 @@ static int folder_load(struct ah_model_files *files, const char *folder)
     return status;
 }
 
-/* Takes all three, or frees them. */
+/* Takes all three texts, or frees them. */
 static int gguf_load(struct ah_model_files *files, const char *path)
 {
     struct ah_gguf_files made;
@@ -351,7 +352,7 @@ int ah__model_files_set(struct ah_model_files *files, const char *name, const ch
     return take(files, name, text, length);
 }
 
-/* The folder within that a name may have. */
+/* Makes the folder that a name may contain. */
 static int parent_make(const char *folder, const char *name)
 {
     char *path;

@@ -19,7 +19,7 @@ static bool ends_with(const char *text, const char *end)
     return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* "owner/name" of letters, digits, dots, dashes and underscores, and no file's name. */
+/* Returns true for "owner/name" of letters, digits, dots, dashes and underscores that is not a file's name. */
 static bool is_hub_name(const char *path)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -38,7 +38,7 @@ static int hub_name(const char *path)
         path, path, name, name);
 }
 
-/* Where the file is not, the folder that it is in. */
+/* Fails for a file of weights, with the folder that should be given instead. */
 static int weights_file(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -59,7 +59,7 @@ static int weights_file(const char *path)
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 
-/* A cache has models--OWNER--NAME in its paths. */
+/* Takes the name from models--OWNER--NAME in a path of a cache. */
 bool ah__model_cached_name(char out[AH_MODEL_NAME_SIZE], const char *path)
 {
     const char *name = strstr(path, "/models--");
@@ -86,7 +86,8 @@ static int dangling(const char *path)
                     length > 0 ? (int)length : 0, to, lead, cached ? name : "", cached ? "' fetches it again" : "");
 }
 
-/* A link of a training's folder, whose newest checkpoint may be gone while an older one is there: source/folder.h. */
+/* Returns true for a link of a training's folder, whose newest checkpoint may be gone while an older one is there:
+ * source/folder.h. */
 static bool is_of_training(const char *path)
 {
     static const char start[] = "checkpoint/";
@@ -94,7 +95,7 @@ static bool is_of_training(const char *path)
     return readlink(path, to, sizeof to - 1) >= 0 && strcmp(to, start) == 0;
 }
 
-/* Files that matter: what else is missing in a cache was never asked for. */
+/* Returns true for files that matter: other files that are missing in a cache were never downloaded. */
 static bool is_wanted(const char *name)
 {
     static const char *const ends[] = {".json", ".safetensors", ".model", ".jinja", ".txt"};
@@ -126,7 +127,7 @@ static int links_check(const char *folder)
     return status;
 }
 
-/* Folders of models in another form. */
+/* Refuses folders of models in another form. */
 static int form_check(const char *folder)
 {
     static const struct {
@@ -153,7 +154,7 @@ static int pointer_check(const char *path)
 {
     static const char head[] = "version https://git-lfs.github.com/spec/v1";
     char bytes[sizeof head] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe has none to wait for */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait for a pipe's writer */
     bool pointer = fd >= 0 && read(fd, bytes, sizeof head - 1) == sizeof head - 1 && strcmp(bytes, head) == 0;
     if (fd >= 0)
         close(fd);
@@ -173,7 +174,7 @@ static int pointer_check_in(const char *folder, const char *name)
     return status;
 }
 
-/* Of tokenizers the first that is there is read. */
+/* Checks the first tokenizer that is there, which is the one that is read. */
 static int tokenizer_check(const char *folder)
 {
     static const char *const files[] = {"tokenizer.json", "tokenizer.model"};
@@ -198,7 +199,7 @@ static int folder_check(const char *folder)
     return form_check(folder);
 }
 
-/* The name of a model in the hub's address. */
+/* Returns the name of a model in the hub's address. */
 static const char *without_address(const char *path)
 {
     static const char address[] = "https://huggingface.co/";

@@ -29,7 +29,7 @@ static int gguf_open(const struct ah_tokenizer **out, const char *model)
     return status;
 }
 
-/* vocab_size 0: nothing says what it is. */
+/* Opens a tokenizer that fails with an explanation. vocab_size 0: unknown. */
 static int none_open(const struct ah_tokenizer **out, const char *model, int64_t vocab_size)
 {
     char *folder, *why;
@@ -71,7 +71,7 @@ static int bytes_read(bool *out, const char *checkpoint)
         ah__json_free(&json);
     }
     ah__free(path);
-    return status == AH_EINPUT ? AH_OK : status; /* whoever loads the checkpoint says what is wrong */
+    return status == AH_EINPUT ? AH_OK : status; /* the checkpoint's loader reports the fault */
 }
 
 int ah__trained_on_bytes(bool *out, const char *model)
@@ -86,7 +86,7 @@ int ah__trained_on_bytes(bool *out, const char *model)
         status = bytes_read(out, checkpoint);
     ah__free(checkpoint);
     ah__free(folder);
-    return status == AH_EINPUT ? AH_OK : status; /* no training's */
+    return status == AH_EINPUT ? AH_OK : status; /* not a training's folder */
 }
 
 int ah__text_tokenizer_open(const struct ah_tokenizer **out, const char *model, int64_t vocab_size, bool bytes)
@@ -114,7 +114,7 @@ int ah_tokenizer_note(char **note, const char *model_path)
     return status == AH_OK && by_default ? ah__sprintf(note, "%s: %s", model_path, ah__gguf_splits_note) : status;
 }
 
-/* Of a model's config.json; 0: it does not say. */
+/* Reads vocab_size of a model's config.json; 0 if it has none. */
 static int vocab_read(int64_t *out, const char *model)
 {
     struct ah_json json = {0};

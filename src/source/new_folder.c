@@ -14,24 +14,24 @@
 #include "base/file.h"
 
 struct ah_new_folder {
-    char *path, *temporary; /* without slashes at their ends */
-    int fd;                 /* of the temporary, locked while it is at work; -1: it is not made */
+    char *path, *temporary; /* without slashes at the end */
+    int fd;                 /* descriptor of the temporary, locked while in use; -1: not made */
     bool committed;
 };
 
-/* ---- what is there ----------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 static int path_check(const char *path)
 {
     struct stat link, found;
     if (lstat(path, &link) != 0)
-        return AH_OK; /* what else is wrong with it, making it tells */
+        return AH_OK; /* making it reports other faults */
     if (S_ISLNK(link.st_mode) && stat(path, &found) != 0)
         return ah__fail(AH_EINPUT, "%s: found a link that leads nowhere, expected a new folder's name", path);
     return ah__fail(AH_EINPUT, "%s: found something there, expected a new folder's name", path);
 }
 
-/* Our own temporary of a file, or the file. */
+/* Returns true for one of our files, or our own temporary of one. */
 static bool is_known(const char *name, bool (*is_ours)(const char *name))
 {
     char bare[NAME_MAX + 1];
@@ -41,7 +41,7 @@ static bool is_known(const char *name, bool (*is_ours)(const char *name))
     return is_ours(bare);
 }
 
-/* The first name that is not ours, in `other`, which is empty where there is none. */
+/* Writes the first name that is not ours to `other`, "" if there is none. */
 static int others_find(char other[NAME_MAX + 1], const char *path, bool (*is_ours)(const char *name))
 {
     DIR *list = opendir(path);
@@ -55,7 +55,7 @@ static int others_find(char other[NAME_MAX + 1], const char *path, bool (*is_our
     return AH_OK;
 }
 
-/* Locked for as long as somebody is at work there; file systems that cannot lock do without. */
+/* Locks the temporary while it is in use; file systems that cannot lock do without. */
 static int lock(struct ah_new_folder *folder)
 {
     int fd = open(folder->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -70,7 +70,7 @@ static int lock(struct ah_new_folder *folder)
     return AH_OK;
 }
 
-/* What a program that is gone left half made. */
+/* Removes the unfinished folder of a program that has ended. */
 static int left_over_remove(struct ah_new_folder *folder, bool (*is_ours)(const char *name))
 {
     char other[NAME_MAX + 1];

@@ -1,7 +1,7 @@
-/* A finalized descriptor takes no more attributes (cudnnBackendSetAttribute() answers CUDNN_STATUS_NOT_INITIALIZED), so
- * a variant pack cannot get new addresses; and the same call runs at many. Each enqueue makes its own and destroys it
- * when cudnnBackendExecute() has launched, as NVIDIA's front end does: a few hundred bytes of cuDNN's on the host, none
- * on the device, and nothing waits. */
+/* Runs attention by cuDNN. A finalized descriptor takes no more attributes (cudnnBackendSetAttribute() answers
+ * CUDNN_STATUS_NOT_INITIALIZED), so a variant pack cannot get new addresses, and the same call runs at many. Each
+ * enqueue makes its own pack and destroys it when cudnnBackendExecute() has launched, as NVIDIA's front end does: a few
+ * hundred bytes of cuDNN's on the host, none on the device, and nothing waits. */
 #include "dev/cuda/attention_cudnn.h"
 
 #include <math.h>
@@ -11,30 +11,30 @@
 #include "dev/cuda/attention_graph.h"
 
 enum {
-    MIN_VERSION = 91600, /* before it, backward wants lengths that are multiples of 128 padded by hand */
-    SCORES_TILE = 128,   /* multiples of which backward keeps scores in */
-    WORKSPACE_PART = 4   /* of the GPU's memory, that no workspace exceeds: up to there the planner weighs it */
+    MIN_VERSION = 91600, /* older versions need lengths that are multiples of 128, padded by hand, in backward */
+    SCORES_TILE = 128,   /* backward keeps scores in tiles of this many rows and columns */
+    WORKSPACE_PART = 4   /* part of the GPU's memory that no workspace exceeds; up to there the planner weighs it */
 };
 
-/* GPUs by their major version: Ampere and Ada; Hopper; Blackwell of workstations (sm_120, sm_121), which cuDNN treats
- * as the first. Blackwell of data centers (10, 11) is none of them. */
+/* Major versions of GPUs: Ampere and Ada; Hopper; Blackwell of workstations (sm_120, sm_121), which cuDNN treats as
+ * Ampere. Blackwell of data centers (10, 11) is none of them. */
 enum { AMPERE = 8, HOPPER = 9, BLACKWELL = 12 };
 
-/* The widest head, in both directions and in forward alone. */
+/* Returns the widest head that cuDNN can do in both directions, or in forward alone. */
 static int widest_head(int architecture, bool backward)
 {
     bool small = architecture == AMPERE || architecture == BLACKWELL;
     return architecture == HOPPER || (small && !backward) ? 256 : 128;
 }
 
-/* Where the graph with a product of its own for dq gives the same bits each time. Elsewhere that takes an engine and
- * knobs picked by hand. */
+/* Returns true if the graph with a product of its own for dq gives the same bits each time. On other GPUs this needs an
+ * engine and knobs chosen by hand. */
 static bool backward_is_deterministic(int architecture)
 {
     return architecture == AMPERE || architecture == HOPPER || architecture == BLACKWELL;
 }
 
-/* A sequence's mask of documents. */
+/* Returns the bytes of a sequence's mask of documents. */
 static int64_t mask_bytes(const struct ah_cuda_attention *job)
 {
     return job->documents ? 2 * job->seq * ah__cuda_sdpa_mask_stride(job) : 0;
@@ -80,15 +80,15 @@ static int64_t divisor_up_to(int64_t n, int64_t most)
     return divisor > 1 ? divisor : 1;
 }
 
-/* Deterministic backward keeps the gradients of all scores, in bf16 and whole tiles, in the workspace: it grows with
- * the square of the sequence. So it is done in equal pieces, of whole sequences or of some heads of one, whose scores
- * stay below a limit as far as heads that share keys stay together. Forward has pieces only for the sake of masks, of
- * which there is one for each sequence. */
+/* Chooses the pieces of a job. Deterministic backward keeps the gradients of all scores, in bf16 and whole tiles, in
+ * the workspace, which grows with the square of the sequence. So it runs in equal pieces, of whole sequences or of some
+ * heads of one sequence, whose scores stay below a limit if heads that share keys can stay together. Forward has pieces
+ * only because each sequence needs a mask of documents. */
 static void piece_choose(struct ah_cuda_sdpa *sdpa, const struct ah_cuda *cuda, const struct ah_cuda_attention *job,
                          bool backward)
 {
     int64_t seq = (job->seq + SCORES_TILE - 1) / SCORES_TILE * SCORES_TILE;
-    int64_t heads = cuda->scores_bytes / (2 * seq * seq); /* that a piece may have */
+    int64_t heads = cuda->scores_bytes / (2 * seq * seq); /* most heads of a piece */
     sdpa->batch = job->documents ? divisor_up_to(job->batch, cuda->scores_bytes / mask_bytes(job)) : job->batch;
     sdpa->heads = job->heads;
     if (!backward)
@@ -149,12 +149,12 @@ int64_t ah__cuda_sdpa_workspace(const struct ah_cuda_sdpa *sdpa)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* Where a piece begins. */
+/* The first sequence and head of a piece. */
 struct piece {
     int64_t sequence, head;
 };
 
-/* cuDNN wants every address without const; it writes to what the graph makes, and to nothing else. */
+/* Returns an address without const, as cuDNN requires; cuDNN writes only to the outputs of the graph. */
 static void *moved(const void *address, int64_t bytes)
 {
     return (void *)((uintptr_t)address + (uintptr_t)bytes);
@@ -181,11 +181,11 @@ static cudnnStatus_t pack_fill(const struct ah_cuda_sdpa *sdpa, const struct ah_
     return status == CUDNN_STATUS_SUCCESS ? cuda->library.cudnnBackendFinalize(pack) : status;
 }
 
-/* The piece that begins with this sequence and this head of queries. */
+/* Fills the addresses of a piece. */
 static void addresses_of(void *address[AH_SDPA_ROLES], struct ah_cuda_sdpa *sdpa, const struct ah_cuda_attention *job,
                          const struct piece *piece, char *workspace)
 {
-    const int64_t bytes = 2, size = job->head_size; /* of an element, of a head */
+    const int64_t bytes = 2, size = job->head_size; /* bytes of an element; channels of a head */
     int64_t token = piece->sequence * job->seq, shared = piece->head / job->group;
     int64_t query = (token * job->q_stride + piece->head * job->q_head) * bytes;
     int64_t key = (token * job->kv_stride + shared * job->kv_head) * bytes;
@@ -228,7 +228,7 @@ static int piece_enqueue(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_attenti
     return status == CUDNN_STATUS_SUCCESS ? AH_OK : ah__cudnn_failure(cuda, "cudnnBackendExecute", status);
 }
 
-/* Of the sequences of a piece. */
+/* Enqueues the mask of documents for the sequences of a piece. */
 static int mask_enqueue(const struct ah_cuda_sdpa *sdpa, cudaStream_t stream, const struct ah_cuda_attention *job,
                         const struct piece *piece, char *workspace)
 {

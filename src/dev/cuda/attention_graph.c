@@ -1,27 +1,27 @@
 /* cuDNN has fused engines for attention written out as matrix products, pointwise operations and reductions over
- * tensors that mostly exist in name only ("virtual"). Its operation that is attention as one
- * (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) takes no causal mask before version 9.21, so the long form is used; it
- * is the one NVIDIA's front end writes for these versions, deterministic backward included: dq is then a product of its
- * own, made from gradients of scores in the workspace, instead of a sum by atomics.
+ * tensors, most of which exist in name only ("virtual"). Its single operation for attention
+ * (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) takes no causal mask before version 9.21, so the long form is used. It
+ * is the one that NVIDIA's front end writes for these versions, including deterministic backward: dq is then a product
+ * of its own, of gradients of scores in the workspace, instead of a sum by atomics.
  *
  *   forward   s = scale q k^T;  s = row >= column ? s : -inf;  m = max s;  e = exp(s - m);  z = sum e;
  *             lse = m + log z;  p = e / z;  y = p v
  *   backward  d = 1 sum(dy y);  p = exp(mask(scale q k^T - lse));  dv = p^T dy;
  *             ds = scale p (dy v^T - d);  dk = ds^T q;  dq = ds k;  dk, dv summed over the heads that share them
  *
- * Of several documents in a sequence it knows nothing; then scale q k^T gets a bias from the workspace that hides what
- * lies before a query's document. */
+ * It knows nothing of several documents in a sequence; there scale q k^T gets a bias from the workspace that hides the
+ * keys before a query's document. */
 #include "dev/cuda/attention_graph.h"
 
 /* ---- tensors and operations of a graph --------------------------------------------------------------------------- */
 
-enum { MASK_TILE = 64 }; /* elements, multiples of which a row of a mask has */
+enum { MASK_TILE = 64 }; /* the elements of a mask's row are a multiple of this */
 
-/* A graph while it is built. */
+/* A graph under construction. */
 struct build {
     struct ah_cudnn_graph *graph;
     struct ah_cuda_sdpa *sdpa;
-    const struct ah_cuda_attention *job; /* whole: strides */
+    const struct ah_cuda_attention *job; /* the whole job, for its strides */
 };
 
 static cudnnBackendDescriptor_t named(struct build *g, cudnnDataType_t type, const struct ah_cudnn_extent *extent)
@@ -45,14 +45,14 @@ static cudnnBackendDescriptor_t number(struct build *g, enum ah_sdpa_role role)
     return t;
 }
 
-/* y = x mode b in fp32; b may be null. */
+/* Adds y = x mode b in fp32; b may be null. */
 static void compute(struct build *g, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t x,
                     cudnnBackendDescriptor_t b)
 {
     ah__cudnn_pointwise(g->graph, (struct ah_cudnn_pointwise){.mode = mode, .type = CUDNN_DATA_FLOAT}, y, x, b, NULL);
 }
 
-/* The same as a named tensor. */
+/* Does the same with a new tensor y, and returns it. */
 static cudnnBackendDescriptor_t computed(struct build *g, cudnnPointwiseMode_t mode,
                                          const struct ah_cudnn_extent *extent, cudnnBackendDescriptor_t x,
                                          cudnnBackendDescriptor_t b)
@@ -62,7 +62,7 @@ static cudnnBackendDescriptor_t computed(struct build *g, cudnnPointwiseMode_t m
     return y;
 }
 
-/* The same elements in other strides, as a bf16 tensor. */
+/* Returns the same elements in other strides, as a bf16 tensor. */
 static cudnnBackendDescriptor_t reshaped(struct build *g, const struct ah_cudnn_extent *extent,
                                          cudnnBackendDescriptor_t x)
 {
@@ -73,7 +73,7 @@ static cudnnBackendDescriptor_t reshaped(struct build *g, const struct ah_cudnn_
 
 /* ---- shapes of a piece ------------------------------------------------------------------------------------------- */
 
-/* [batch, heads, T, size] in tokens of `stride` elements, heads `head` elements apart. */
+/* Returns the extent [batch, heads, T, size] of tokens `stride` elements apart, and heads `head` elements apart. */
 static struct ah_cudnn_extent rows_of(const struct build *g, int64_t heads, int64_t head, int64_t stride)
 {
     const struct ah_cuda_attention *job = g->job;
@@ -102,14 +102,15 @@ static struct ah_cudnn_extent transposed(struct ah_cudnn_extent e)
                                     {e.stride[0], e.stride[1], e.stride[3], e.stride[2]}};
 }
 
-/* [batch, heads, rows, cols], dense. Of the job's [B,heads,rows], too: a piece has all heads or one sequence. */
+/* Returns the dense extent [batch, heads, rows, cols]. It also fits the job's [B,heads,rows], since a piece has all
+ * heads or one sequence. */
 static struct ah_cudnn_extent dense(const struct build *g, int64_t rows, int64_t cols)
 {
     int64_t heads = g->sdpa->heads;
     return (struct ah_cudnn_extent){{g->sdpa->batch, heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}};
 }
 
-/* Row or column of each score. */
+/* Returns the row or column of each score. */
 static cudnnBackendDescriptor_t indexed(struct build *g, const struct ah_cudnn_extent *extent,
                                         cudnnBackendDescriptor_t score, int64_t axis)
 {
@@ -119,7 +120,7 @@ static cudnnBackendDescriptor_t indexed(struct build *g, const struct ah_cudnn_e
     return y;
 }
 
-/* score where a mode b, else `nothing`. */
+/* Returns score if a mode b, else `nothing`. */
 static cudnnBackendDescriptor_t chosen(struct build *g, const struct ah_cudnn_extent *extent, cudnnPointwiseMode_t mode,
                                        cudnnBackendDescriptor_t a, cudnnBackendDescriptor_t b,
                                        cudnnBackendDescriptor_t score, cudnnBackendDescriptor_t nothing)
@@ -132,7 +133,7 @@ static cudnnBackendDescriptor_t chosen(struct build *g, const struct ah_cudnn_ex
     return y;
 }
 
-/* score where the row is not before the column and, with a window, before column + window; else -inf. */
+/* Returns score if column <= row and, with a window, row < column + window; else -inf. */
 static cudnnBackendDescriptor_t masked(struct build *g, const struct ah_cudnn_extent *extent,
                                        cudnnBackendDescriptor_t score)
 {
@@ -152,7 +153,7 @@ int64_t ah__cuda_sdpa_mask_stride(const struct ah_cuda_attention *job)
     return (job->seq + MASK_TILE - 1) / MASK_TILE * MASK_TILE;
 }
 
-/* Scores whose keys lie before the query's document become very small. */
+/* Returns scores, very low for keys before the query's document. */
 static cudnnBackendDescriptor_t within_documents(struct build *g, const struct ah_cudnn_extent *extent,
                                                  cudnnBackendDescriptor_t score)
 {
@@ -188,7 +189,7 @@ void ah__cuda_sdpa_forward(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_atten
                      addressed(g, AH_SDPA_V, CUDNN_DATA_BFLOAT16, &v));
 }
 
-/* The gradient of keys or values: a product for every head of queries, summed over those that share them. */
+/* Adds the gradient of keys or values: a product for every head of queries, summed over the heads that share it. */
 static void shared_gradient(struct build *g, enum ah_sdpa_role role, cudnnBackendDescriptor_t left,
                             cudnnBackendDescriptor_t right)
 {
@@ -204,7 +205,7 @@ static void shared_gradient(struct build *g, enum ah_sdpa_role role, cudnnBacken
     ah__cudnn_reduce(g->graph, CUDNN_REDUCE_TENSOR_ADD, gradient, all);
 }
 
-/* What the softmax's gradient subtracts. */
+/* Returns sum(dy y) of each row, which the softmax's gradient subtracts. */
 static cudnnBackendDescriptor_t dot_build(struct build *g, cudnnBackendDescriptor_t dy, const struct ah_cudnn_extent *y)
 {
     const struct ah_cuda_attention *job = g->job;

@@ -36,7 +36,7 @@ static struct wait wait_begin(int64_t patience_ns)
     return (struct wait){now_ns, now_ns, patience_ns};
 }
 
-/* A moment, shorter at first. AH_EDEVICE: it is of no use to wait any longer. */
+/* Waits for a moment, shorter at first. AH_EDEVICE: waiting longer is useless. */
 static int wait_on(struct wait *wait, const struct ah_cuda *cuda)
 {
     int64_t now_ns = ah__host_now_ns();
@@ -53,7 +53,8 @@ static int wait_on(struct wait *wait, const struct ah_cuda *cuda)
     return AH_OK;
 }
 
-/* Who lost another rank may learn in a moment which, and so tell it from a fault of its own. */
+/* Waits for a moment in which this rank may learn that another has failed, and returns that as the cause; else `status`
+ * with the message as before. */
 static int reason(struct ah_cuda *cuda, int status)
 {
     struct wait wait = wait_begin(for_ever_ns);
@@ -64,7 +65,7 @@ static int reason(struct ah_cuda *cuda, int status)
     return ah__fail(status, "%s", own);
 }
 
-/* One line: the call, what its error is called, and what NCCL said last. */
+/* Fails with one line: the call, NCCL's name of the error, and its last message. */
 static int nccl_fail(struct ah_cuda *cuda, const char *call, ncclResult_t result)
 {
     const char *last = cuda->library.ncclGetLastError(NULL);
@@ -74,7 +75,8 @@ static int nccl_fail(struct ah_cuda *cuda, const char *call, ncclResult_t result
     return result == ncclRemoteError ? reason(cuda, status) : status;
 }
 
-/* Until a call that does not block is done: before, nothing is on a stream. NCCL is given up when it fails. */
+/* Waits until a non-blocking call is done: before that, the stream has nothing of it. If it fails, NCCL is not used
+ * again. */
 static int finished(struct ah_cuda *cuda, const char *call, ncclResult_t result, int64_t patience_ns)
 {
     struct wait wait = wait_begin(patience_ns);
@@ -91,10 +93,10 @@ static int finished(struct ah_cuda *cuda, const char *call, ncclResult_t result,
     return status == AH_OK ? AH_OK : give_up(cuda, status);
 }
 
-/* The message is cut at the '('. */
+/* The message names the call up to its '('. */
 #define NCCL_TRY(call) AH_TRY(finished(cuda, #call, cuda->library.call, for_ever_ns))
 
-/* Until all that is on the stream is done. */
+/* Waits until all work on the stream is done. */
 static int stream_wait(struct ah_cuda *cuda, cudaStream_t stream, int64_t patience_ns)
 {
     struct wait wait = wait_begin(patience_ns);
@@ -109,7 +111,7 @@ static int stream_wait(struct ah_cuda *cuda, cudaStream_t stream, int64_t patien
 
 /* ---- collectives ------------------------------------------------------------------------------------------------- */
 
-/* Within a group nothing has begun yet. */
+/* Returns true if a call in a group has been accepted. It begins only when the group ends. */
 static bool is_posted(ncclResult_t result)
 {
     return result == ncclSuccess || result == ncclInProgress;
@@ -130,8 +132,8 @@ static int exchange_post(struct ah_cuda *cuda, const char *send, int64_t step, i
     return is_posted(result) ? AH_OK : nccl_fail(cuda, "ncclSend, ncclRecv", result);
 }
 
-/* With every other rank: its piece of `send`, which lie `step` apart, goes to it; what it brings goes to its place of
- * the scratch. */
+/* Exchanges data with every other rank: sends it its piece of `send`, where pieces are `step` bytes apart, and receives
+ * one in that rank's part of the scratch. */
 static int exchange(struct ah_cuda *cuda, const char *send, int64_t step, int64_t bytes, cudaStream_t stream)
 {
     NCCL_TRY(ncclGroupStart());
@@ -173,7 +175,7 @@ static int reduce_scatter(struct ah_cuda *cuda, char *buffer, int64_t part_bytes
     return AH_OK;
 }
 
-/* All ranks have what all brought and add it up alike. */
+/* Sums on all ranks: each gathers the data of all and adds them up in the same order. */
 static int sum_all(struct ah_cuda *cuda, enum ah_collective kind, char *buffer, int64_t all_bytes, cudaStream_t stream)
 {
     char *scratch = cuda->group.scratch;
@@ -213,7 +215,7 @@ static int collective(struct ah_cuda *cuda, cudaStream_t stream, const struct ah
                                      : sum_all(cuda, kind, buffer, bytes, stream);
 }
 
-/* Of one rank alone they are done before they begin. */
+/* With one rank, comm/ completes the collective at once. */
 int ah__cuda_collective(struct ah_cuda *cuda, cudaStream_t stream, const struct ah_task *task)
 {
     struct ah_comm *comm = cuda->comm;
@@ -232,7 +234,8 @@ int ah__cuda_group_open(struct ah_cuda *cuda)
     return AH_OK;
 }
 
-/* Every rank sees the same, and says the same. NCCL would refuse it, too, but on some ranks only. */
+/* Fails if two ranks have the same GPU. Every rank compares all, so all fail alike; NCCL would refuse it, too, but only
+ * on some ranks. */
 static int gpus_compare(struct ah_cuda *cuda)
 {
     struct ah_comm *comm = cuda->comm;
@@ -252,7 +255,7 @@ static int gpus_compare(struct ah_cuda *cuda)
     return status;
 }
 
-/* What ranks have in common, from rank 0. */
+/* The id that rank 0 gives all ranks to join by. */
 struct invitation {
     int status;
     ncclUniqueId id;
@@ -275,8 +278,8 @@ static int communicator_make(struct ah_cuda *cuda)
     return AH_OK;
 }
 
-/* One piece each way, for NCCL makes connections when they are first used: better before anybody counts what memory is
- * left. */
+/* Sends one piece each way. NCCL opens connections when they are first used, so this comes before anybody measures the
+ * free memory. */
 static int connect_all(struct ah_cuda *cuda)
 {
     cudaStream_t stream = cuda->stream[AH_LANE_COMM].work;
@@ -321,7 +324,7 @@ void ah__cuda_group_settle(struct ah_cuda *cuda)
     ah__cuda_group_abandon(cuda);
 }
 
-/* Only where all is well does NCCL say goodbye to the other ranks. */
+/* Closes NCCL's communicator together with the other ranks, which needs that nothing has failed. */
 static int finalize(struct ah_cuda *cuda)
 {
     AH_TRY(stream_wait(cuda, cuda->stream[AH_LANE_COMM].work, close_ns));
@@ -330,7 +333,7 @@ static int finalize(struct ah_cuda *cuda)
 
 void ah__cuda_group_leave(struct ah_cuda *cuda)
 {
-    char why[512]; /* it closes: what counts was said before */
+    char why[512]; /* closing must not change an earlier message */
     if (!cuda->group.nccl)
         return;
     snprintf(why, sizeof why, "%s", ah_error());

@@ -1,34 +1,34 @@
 /* Inside the CUDA device: collectives between ranks, on the comm lane's stream.
  *
- * NCCL carries bytes and adds nothing up: sums are kernels of the device's own, in order of ranks, so that they have
- * the bits that comm/group.c gives (comm/comm.h). One communicator for each device of several ranks, one that never
- * blocks: whoever waits here looks whether the other ranks are still there, and aborts it when they are not. All calls
- * come from the driver's thread. */
+ * NCCL moves bytes and adds nothing up: sums are the device's own kernels, in order of ranks, so that they have the
+ * bits of comm/group.c (comm/comm.h). With several ranks each device has one communicator, which never blocks: code
+ * that waits checks whether the other ranks still run, and aborts it if they do not. All calls come from the driver's
+ * thread. */
 #ifndef AH_DEV_CUDA_COLLECTIVE_H
 #define AH_DEV_CUDA_COLLECTIVE_H
 
 #include "dev/cuda/state.h"
 
-/* Of each rank at a time: what passes through scratch. */
+/* Bytes of each rank that pass through scratch at a time. */
 enum { AH_CUDA_PIECE_BYTES = 4 << 20 };
 
-/* This rank's own part: NCCL and scratch. AH_EDEVICE, AH_ENOMEM; what was made is given back by close. */
+/* Opens this rank's part: NCCL and scratch. AH_EDEVICE, AH_ENOMEM; ah__cuda_group_close frees it, also after a
+ * failure. */
 int ah__cuda_group_open(struct ah_cuda *cuda);
-/* As `join` of struct ah_dev_ops. */
+/* Does the work of `join` of struct ah_dev_ops. */
 int ah__cuda_group_join(struct ah_cuda *cuda);
-/* Enqueues a collective task, its buffer checked. Waits for the other ranks' programs at most where NCCL does, and for
- * no work of theirs. AH_EDEVICE; the group is then broken. */
+/* Enqueues a collective task, whose buffer has been checked. It may wait, where NCCL does, for the other ranks'
+ * programs, but never for their work. AH_EDEVICE; the group is then broken. */
 int ah__cuda_collective(struct ah_cuda *cuda, cudaStream_t stream, const struct ah_task *task);
-/* Whether NCCL and the other ranks are still well. AH_EDEVICE says why not, once, and the group is broken. */
+/* Checks NCCL and the other ranks. AH_EDEVICE gives the reason, once, and the group is broken. */
 int ah__cuda_group_look(struct ah_cuda *cuda);
-/* Of a broken group: aborts what waits for other ranks on the stream, which then goes on with whatever lies in memory.
- * So its failure must be known before, and no work counts any more. */
+/* Aborts a broken group's work on the stream that waits for other ranks. The stream then goes on with any data in
+ * memory, so the failure must be known before, and no later work counts. */
 void ah__cuda_group_abandon(struct ah_cuda *cuda);
-/* Waits for what is left on the comm lane's stream of work that has failed; abandons the group when it is broken. Keeps
- * ah_error(). */
+/* Waits for the rest of failed work on the comm lane's stream; abandons the group if it is broken. Keeps ah_error(). */
 void ah__cuda_group_settle(struct ah_cuda *cuda);
-/* The device closes, before its streams are drained, which may wait for other ranks: what is on the way is waited for
- * two seconds at most. Keeps ah_error(). */
+/* Leaves the group when the device closes, before its streams are drained, which may wait for other ranks. Waits for
+ * work on the way for two seconds at most. Keeps ah_error(). */
 void ah__cuda_group_leave(struct ah_cuda *cuda);
 void ah__cuda_group_close(struct ah_cuda *cuda); /* once the streams are drained; all zero is fine */
 

@@ -1,4 +1,4 @@
-/* Works that are over: numbers that streams write, a thread that reads them, failures in order. */
+/* Completed works: numbers that streams write, a thread that reads them, failures in order. */
 #include "dev/cuda/completion.h"
 
 #include <sys/prctl.h>
@@ -6,7 +6,7 @@
 #include "dev/cuda/collective.h"
 #include "dev/host/clock.h"
 
-/* How long the thread spins after a change, and its sleeps after that: a part of what has passed without one. */
+/* The thread spins for SPIN_NS after a change, and then sleeps for a part of the time without change. */
 enum { SPIN_NS = 50000, SLEEP_LEAST_NS = 5000, SLEEP_MOST_NS = 100000, SLEEP_PART = 8, SPINS = 32 };
 
 struct ah_cuda_slot *ah__cuda_slot(struct ah_cuda_stream *stream, uint64_t sequence)
@@ -35,7 +35,7 @@ int ah__cuda_label_prefix(int status, enum ah_lane lane, const struct ah_label *
                            label->what ? label->what : "work", label->partition, (long long)label->iteration);
 }
 
-/* The stream's oldest work is over. */
+/* Reports the stream's oldest work as completed. */
 static void work_finish(struct ah_cuda_stream *stream)
 {
     struct ah_cuda *cuda = stream->cuda;
@@ -43,7 +43,7 @@ static void work_finish(struct ah_cuda_stream *stream)
     if (done.status != AH_OK)
         ah__fail(done.status, "%s", cuda->message);
     else
-        done.status = ah__lanes_failed(cuda->lanes); /* the host lane's failure, whose message the lanes have */
+        done.status = ah__lanes_failed(cuda->lanes); /* a failure of the host lane, whose message the lanes have */
     stream->finished++;
     ah__lanes_finish(cuda->lanes, &done);
 }
@@ -54,7 +54,7 @@ void ah__cuda_skipped_finish(struct ah_cuda_stream *stream)
         work_finish(stream);
 }
 
-/* Works up to `passed` are over. */
+/* Reports the works up to `passed` as completed. */
 static void stream_take(struct ah_cuda_stream *stream, uint64_t passed)
 {
     while (stream->finished < stream->started && stream->finished < passed) {
@@ -74,7 +74,7 @@ static bool in_flight(struct ah_cuda *cuda)
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-/* Takes in what has changed since numbers were `seen`. Whether anything has. */
+/* Reports the works of all numbers that have changed since `seen`. Returns true if any has. */
 static bool numbers_take(struct ah_cuda *cuda, uint64_t seen[AH_LANE_COUNT])
 {
     bool any = false;
@@ -92,7 +92,7 @@ static bool numbers_take(struct ah_cuda *cuda, uint64_t seen[AH_LANE_COUNT])
     return any;
 }
 
-/* Sleeps until there is work, whether it has or not; false when the device closes. */
+/* Sleeps until there is work. *slept: it has slept. Returns false when the device closes. */
 static bool work_await(struct ah_cuda *cuda, bool *slept)
 {
     pthread_mutex_lock(&cuda->mutex);
@@ -156,7 +156,7 @@ void ah__cuda_watch_stop(struct ah_cuda *cuda)
     cuda->watching = false;
 }
 
-/* ---- what others tell -------------------------------------------------------------------------------------------- */
+/* ---- events from outside ----------------------------------------------------------------------------------------- */
 
 cudaError_t ah__cuda_fault(const struct ah_cuda_stream *stream)
 {
@@ -164,13 +164,13 @@ cudaError_t ah__cuda_fault(const struct ah_cuda_stream *stream)
     return error == cudaErrorNotReady ? cudaSuccess : error;
 }
 
-/* Streams that wait for the host lane see it in memory; what was written before is written. */
+/* Writes the host lane's number, for which streams wait. Release order makes its earlier writes visible. */
 void ah__cuda_host_passed(void *context, struct ah_event event)
 {
     __atomic_store_n(ah__cuda_passed(context, AH_LANE_HOST), event.sequence, __ATOMIC_RELEASE);
 }
 
-/* What waits for other ranks ends by itself when they are given up. */
+/* Checks the other ranks. If they have failed, the group is abandoned, which ends all work that waits for them. */
 static void look_at_ranks(struct ah_cuda *cuda)
 {
     struct ah_cuda_stream *stream = &cuda->stream[AH_LANE_COMM];
@@ -185,8 +185,8 @@ static void look_at_ranks(struct ah_cuda *cuda)
     ah__cuda_group_abandon(cuda);
 }
 
-/* The GPU has failed: what it has finished is over, the first work that it has not gives the failure its label, and all
- * others end with it. */
+/* Ends all work after a fault of the GPU. Works that it had finished complete; the first unfinished work gives the
+ * failure its label, and all others end with it. */
 static void works_lose(struct ah_cuda *cuda, cudaError_t error)
 {
     const struct ah_cuda_stream *first = NULL;
@@ -208,7 +208,8 @@ static void works_lose(struct ah_cuda *cuda, cudaError_t error)
     }
 }
 
-/* While the driver waits in vain: a GPU that has failed writes no numbers, and other ranks may owe an answer. */
+/* Called while the driver waits in vain: looks for a fault of the GPU, which then writes no numbers, and for lost
+ * ranks. */
 void ah__cuda_look(void *context)
 {
     struct ah_cuda *cuda = context;

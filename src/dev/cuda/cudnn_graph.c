@@ -1,7 +1,7 @@
 /* Graphs of operations for cuDNN's backend interface, descriptor by descriptor.
  *
- * Attributes that are set, with the types that cuDNN's reference of the graph library gives them (all counts are 1 but
- * where said); names begin with CUDNN_ATTR_, types with CUDNN_TYPE_:
+ * Attributes that are set, with their types in cuDNN's reference of the graph library (all counts are 1 unless said
+ * otherwise); names begin with CUDNN_ATTR_, types with CUDNN_TYPE_:
  *
  *   TENSOR_DATA_TYPE                      DATA_TYPE            cudnnDataType_t
  *   TENSOR_DIMENSIONS, _STRIDES           INT64 x 4            elements; batch, head, row, column
@@ -29,7 +29,7 @@
  *   VARIANT_PACK_UNIQUE_IDS               INT64 x tensors
  *   VARIANT_PACK_DATA_POINTERS            VOID_PTR x tensors   device memory; of by-value tensors host memory
  *   VARIANT_PACK_WORKSPACE                VOID_PTR
- * and read:
+ * Attributes that are read:
  *   ENGINEHEUR_RESULTS                    BACKEND_DESCRIPTOR x wanted  into engine configurations that exist
  *   ENGINECFG_ENGINE                      BACKEND_DESCRIPTOR   into an engine that exists
  *   ENGINE_NUMERICAL_NOTE                 NUMERICAL_NOTE x at most CUDNN_NUMERICAL_NOTE_TYPE_COUNT
@@ -51,7 +51,7 @@ static bool note(struct ah_cudnn_graph *g, const char *call, cudnnStatus_t statu
     return g->status == CUDNN_STATUS_SUCCESS;
 }
 
-/* Null after a failure. */
+/* Makes a descriptor; null after a failure. */
 static cudnnBackendDescriptor_t make(struct ah_cudnn_graph *g, cudnnBackendDescriptorType_t type)
 {
     cudnnBackendDescriptor_t made = NULL;
@@ -200,14 +200,14 @@ static int64_t get(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t from, cudn
     return g->status == CUDNN_STATUS_SUCCESS ? count : 0;
 }
 
-/* Statuses of no memory are failures; all else is cuDNN's answer to what it was asked. */
+/* Returns true for statuses of missing memory; all others are cuDNN's answer to the request. */
 static bool is_failure(cudnnStatus_t status)
 {
     return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
            status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
 }
 
-/* A refusal becomes the reason and is forgotten as a failure. Whether it was one. */
+/* Returns true if cuDNN has refused a request: stores its message as the reason and clears the status. */
 static bool refused(struct ah_cudnn_graph *g)
 {
     char message[sizeof g->reason] = "";
@@ -221,8 +221,8 @@ static bool refused(struct ah_cudnn_graph *g)
     return true;
 }
 
-/* Whether the engine does not say that it may give other bits next time. What makes backward deterministic is the
- * graph: version 9.19 does not say it of the one with atomics either. */
+/* Returns false if the engine says that its bits may differ from run to run. Backward is deterministic by its graph:
+ * version 9.19 does not say it of the graph with atomics either. */
 static bool is_deterministic(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t configuration)
 {
     cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -238,7 +238,7 @@ static bool is_deterministic(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t 
     return true;
 }
 
-/* The configuration becomes the plan, when it is fit. */
+/* Makes the configuration the plan if it is fit. */
 static void plan_try(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t configuration, int64_t limit_bytes)
 {
     int64_t bytes = 0;

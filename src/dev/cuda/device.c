@@ -18,15 +18,15 @@ static struct ah_cuda *cuda_of(struct ah_dev *dev)
     return (struct ah_cuda *)dev;
 }
 
-/* Which GPU CUDA's calls are for belongs to the thread, which may have several devices open. */
+/* Selects the device's GPU for CUDA's calls of this thread, which may have several devices open. */
 static int enter(const struct ah_cuda *cuda)
 {
     AH_CUDA_TRY(cudaSetDevice(cuda->ordinal));
     return AH_OK;
 }
 
-/* To give something back: libraries do that on the thread's GPU. One that has failed may say so; it has nothing to
- * lose. */
+/* Selects the GPU before memory is freed, since libraries free on the thread's GPU. Ignores the error of a GPU that has
+ * failed. */
 static void enter_to_free(const struct ah_cuda *cuda)
 {
     if (cudaSetDevice(cuda->ordinal) != cudaSuccess)
@@ -80,7 +80,7 @@ static int cuda_device_memory(struct ah_dev *dev, int64_t bytes, char **base)
     return AH_OK;
 }
 
-/* Registering pins the pages, so that copies go at the link's speed and beside everything else. */
+/* Pins the pages by registering them, so that copies run at the link's speed and asynchronously. */
 static int pages_pin(struct ah_cuda *cuda, const struct ah_pages *pages)
 {
     AH_TRY(enter(cuda));
@@ -124,7 +124,7 @@ static void memory_free(struct ah_cuda *cuda)
     ah__regions_clear(&cuda->regions);
 }
 
-/* What a work had put on its stream before it failed may still run: memory goes when the streams are empty. */
+/* Frees all memory. The part of a failed work that is on its stream may still run, so the streams are drained first. */
 static int cuda_memory_release(struct ah_dev *dev)
 {
     struct ah_cuda *cuda = cuda_of(dev);
@@ -157,7 +157,7 @@ static void cuda_prepared_free(struct ah_dev *dev, struct ah_prepared *prepared)
     ah__cuda_program_free((struct ah_cuda_program *)prepared);
 }
 
-/* ---- telling ----------------------------------------------------------------------------------------------------- */
+/* ---- information ------------------------------------------------------------------------------------------------- */
 
 static int64_t cuda_now_ns(struct ah_dev *dev)
 {
@@ -165,7 +165,7 @@ static int64_t cuda_now_ns(struct ah_dev *dev)
     return ah__host_now_ns();
 }
 
-/* What is left to the driver: kernels are loaded when they are first used. */
+/* Returns the largest region. The rest is for the driver, which loads kernels when they are first used. */
 static int64_t region_most(const struct ah_cuda *cuda)
 {
     int64_t most = cuda->free_bytes - (int64_t)(cuda->properties.totalGlobalMem / 32);
@@ -197,7 +197,7 @@ static void cuda_info(struct ah_dev *dev, struct ah_dev_info *out)
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-/* A line of the kernel's about the GPU's connection, without its end; "" when there is none. */
+/* Reads a line of sysfs about the GPU's connection, without its line break; "" if there is none. */
 static void link_line(char *text, size_t size, const struct ah_cuda *cuda, const char *what)
 {
     char path[96];
@@ -212,7 +212,7 @@ static void link_line(char *text, size_t size, const struct ah_cuda *cuda, const
         fclose(file);
 }
 
-/* As fast as it can be: what it is now depends on what it does now. */
+/* Finds the fastest speed of the link; its present speed depends on the load. */
 static void link_find(struct ah_cuda *cuda)
 {
     char speed[16], width[16];
@@ -222,7 +222,7 @@ static void link_find(struct ah_cuda *cuda)
         snprintf(cuda->link_kind, sizeof cuda->link_kind, "PCIe %.*s GT/s x%s", (int)strcspn(speed, " "), speed, width);
 }
 
-/* What timings depend on: the GPU, how it is connected, what drives it, and the host that updates parameters. */
+/* Hashes what timings depend on: the GPU, its connection, the driver, and the host that updates parameters. */
 static int signature_make(struct ah_cuda *cuda)
 {
     char model[64];
@@ -251,7 +251,7 @@ static void arithmetic_make(struct ah_cuda *cuda)
              attention, cuda->properties.major, cuda->properties.minor);
 }
 
-/* AUTOHETE_CUDA_ATTENTION: "own" does without cuDNN, "cudnn" and nothing take it where it is there. */
+/* Reads AUTOHETE_CUDA_ATTENTION: "own" avoids cuDNN; "cudnn", "" or unset use it if it is installed. */
 static int own_attention_asked(bool *out)
 {
     const char *who = secure_getenv("AUTOHETE_CUDA_ATTENTION");
@@ -286,7 +286,7 @@ static void libraries_close(struct ah_cuda *cuda)
     ah__cuda_library_close(&cuda->library);
 }
 
-/* All cores but one, which is left to the driver and CUDA. */
+/* Opens the lanes with all cores but one, which is left to the driver and CUDA. */
 static int lanes_open(struct ah_cuda *cuda)
 {
     struct ah_lanes_config config = {.device = "cuda",
@@ -303,7 +303,7 @@ static int lanes_open(struct ah_cuda *cuda)
     return ah__lanes_new(&cuda->lanes, &config);
 }
 
-/* Streams are drained while the lanes are there, for they may wait for each other. */
+/* Drains the streams while the lanes still run, since they may wait for each other. */
 static void cuda_close(struct ah_dev *dev)
 {
     struct ah_cuda *cuda = cuda_of(dev);
@@ -347,7 +347,7 @@ static int gpu_open(struct ah_cuda *cuda)
     return room_measure(cuda);
 }
 
-/* What NCCL takes is no longer free. */
+/* Joins the ranks and then measures the free memory, which NCCL has reduced. */
 static int cuda_join(struct ah_dev *dev)
 {
     struct ah_cuda *cuda = cuda_of(dev);
@@ -356,7 +356,7 @@ static int cuda_join(struct ah_dev *dev)
     return room_measure(cuda);
 }
 
-/* How many GPUs there are. A machine without one has no such device, which is no failure of it. */
+/* Counts the GPUs. AH_EINPUT: the machine has none, which is no fault of the machine. */
 static int gpu_count(int *out)
 {
     cudaError_t error = cudaGetDeviceCount(out);
@@ -366,8 +366,8 @@ static int gpu_count(int *out)
     return ah__cuda_status("cudaGetDeviceCount", error);
 }
 
-/* The ranks of a machine have one after the other, from the one that was named on; but where a launcher shows each rank
- * its own alone. */
+/* Finds the GPU of this rank. The ranks of a machine take consecutive GPUs from the given one on, unless the launcher
+ * shows each rank only its own. */
 static int ordinal_find(int *out, const struct ah_dev_options *options, int count)
 {
     const struct ah_comm *comm = ah__comm();

@@ -1,4 +1,4 @@
-/* What kernels load, store and sum: elements of the compute dtype, 16 bytes of them at a time where rows allow, widened
+/* Loads, stores and sums of kernels: elements of the compute dtype, 16 bytes of them at a time if rows allow, widened
  * to float and rounded once when stored; and sums over the threads that share a row. */
 #ifndef AH_DEV_CUDA_ELEMENT_CUH
 #define AH_DEV_CUDA_ELEMENT_CUH
@@ -26,18 +26,18 @@ static __device__ inline void put(float *to, float x)
     *to = x;
 }
 
-/* To nearest even. */
+/* Stores x, rounded to nearest even. */
 static __device__ inline void put(__nv_bfloat16 *to, float x)
 {
     *to = __float2bfloat16_rn(x);
 }
 
-/* N neighbours, one access to memory, or two where they are more than 16 bytes. */
+/* N adjacent elements: one access to memory, or two if they are more than 16 bytes. */
 template <typename E, int N> struct alignas(N * sizeof(E) < 16 ? N * sizeof(E) : 16) pack {
     E lane[N];
 };
 
-/* How many make 16 bytes. */
+/* Elements in 16 bytes. */
 template <typename E> constexpr int lanes16 = 16 / (int)sizeof(E);
 
 static inline int lanes16_of(enum ah_dtype dtype)
@@ -64,7 +64,8 @@ template <typename E, int N> static __device__ inline pack<E, N> pack_zero()
     return zero;
 }
 
-/* Sums of all lanes of a warp, by the tree lane i with lane i ^ 16, ^ 8, ... ^ 1: every lane has the same bits. */
+/* Returns the sum of all lanes of a warp, by the tree lane i with lane i ^ 16, ^ 8, ... ^ 1: every lane has the same
+ * bits. */
 static __device__ inline float warp_sum(float x)
 {
 #pragma unroll
@@ -73,7 +74,7 @@ static __device__ inline float warp_sum(float x)
     return x;
 }
 
-/* Two sums beside each other. */
+/* Two sums that are computed together. */
 struct twin {
     float a, b;
 };
@@ -98,8 +99,7 @@ static __device__ inline float warp_largest(float x)
     return x;
 }
 
-/* Whole warps of a block that share a row. `lane` is below `lanes`; `first` is the block's warp that the team begins
- * with. */
+/* Warps of a block that share a row. `lane` is less than `lanes`; `first` is the team's first warp in the block. */
 struct team {
     int lane, lanes, index, warps, first;
 };
@@ -115,8 +115,9 @@ static __device__ inline struct team team_of(int warps)
     return t;
 }
 
-/* Over the team, in order of its warps. `shared` is one element for each warp of the block; calls take two in turn, so
- * that none overwrites what a thread still reads for the one before. All threads of the block take part. */
+/* Returns the sum over the team, in order of its warps. `shared` has one element for each warp of the block; calls
+ * alternate between two of them, so that none overwrites what a thread still reads for the one before. All threads of
+ * the block take part. */
 template <typename T> static __device__ inline T team_sum(const struct team *t, T *shared, T x)
 {
     x = warp_sum(x);

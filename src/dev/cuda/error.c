@@ -1,4 +1,4 @@
-/* What CUDA says, as a status and one line. */
+/* Converts CUDA's errors to a status and one line. */
 #include "dev/cuda/error.h"
 
 #include <string.h>
@@ -12,6 +12,6 @@ int ah__cuda_status(const char *call, cudaError_t error)
 {
     if (error == cudaSuccess)
         return AH_OK;
-    (void)cudaGetLastError(); /* libraries ask for it, and would take an old failure for their own */
+    (void)cudaGetLastError(); /* clears the error: libraries would take an old failure for their own */
     return ah__fail(status_of(error), "%.*s: %s", (int)strcspn(call, "("), call, cudaGetErrorString(error));
 }

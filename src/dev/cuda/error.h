@@ -6,10 +6,10 @@
 
 #include "base/status.h"
 
-/* AH_OK for cudaSuccess; else AH_ENOMEM for memory and AH_EDEVICE for all else, with "CALL: what CUDA says" as
- * message. */
+/* Returns AH_OK for cudaSuccess; else AH_ENOMEM for missing memory and AH_EDEVICE for all others, with the message
+ * "CALL: text of CUDA". */
 int ah__cuda_status(const char *call, cudaError_t error);
-/* The message is cut at the '('. */
+/* The message names the call up to its '('. */
 #define AH_CUDA_TRY(call) AH_TRY(ah__cuda_status(#call, call))
 
 #endif

@@ -1,9 +1,9 @@
-/* Row-major products by a library that thinks in columns: a row-major [m,k] matrix is a column-major [k,m] one with
- * the same distance between rows (columns there), so C = A B is asked for as C^T = B^T A^T: the library's A is our B
- * and the other way round, its m is our n, and its bias, one element for each of its rows, is one for each of our
- * columns.
+/* Row-major products by cuBLASLt, which stores matrices by columns. A row-major [m,k] matrix is a column-major [k,m]
+ * matrix with the same distance between rows (columns there), so C = A B is requested as C^T = B^T A^T: the library's A
+ * is our B and the other way round, its m is our n, and its bias, one element for each of its rows, is one for each of
+ * our columns.
  *
- * What is set, and what cublasLt.h (CUDA 13.0) says its type is:
+ * Attributes that are set, with their types in cublasLt.h (CUDA 13.0):
  *
  *   cublasLtMatmulDescCreate(desc, computeType, scaleType)       CUBLAS_COMPUTE_32F, CUDA_R_32F
  *   CUBLASLT_MATMUL_DESC_POINTER_MODE                int32_t     CUBLASLT_POINTER_MODE_HOST
@@ -32,7 +32,7 @@ static cudaDataType_t type_of(enum ah_dtype dtype)
     return dtype == AH_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/* "[m,k] x [k,n] BF16 -> F32", for messages. */
+/* Writes the shape as "[m,k] x [k,n] BF16 -> F32", for messages. */
 static const char *shape_format(char *text, size_t size, const struct ah_cuda_gemm_shape *s)
 {
     snprintf(text, size, "[%lld,%lld]%s x [%lld,%lld]%s %s -> %s, %lld-byte aligned", (long long)s->m, (long long)s->k,
@@ -51,7 +51,7 @@ static int checked(const struct ah_cuda *cuda, const struct ah_cuda_gemm_shape *
                     cuda->library.cublasLtGetStatusString(status), shape_format(text, sizeof text, shape));
 }
 
-/* An attribute of a descriptor: all have the same form. */
+/* An attribute of a descriptor; all are set alike. */
 struct attribute {
     int name;
     const void *value;
@@ -81,7 +81,7 @@ static int operation_new(struct ah_cuda_gemm *gemm, const struct ah_cuda *cuda)
         {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->ldc, sizeof s->ldc},
         {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &extra, sizeof extra},
     };
-    /* The first four are every product's; of the others each epilogue has two. */
+    /* The first four attributes are for every product; of the others each epilogue has two. */
     static const size_t own[] = {[AH_CUDA_PLAIN] = AH_LENGTH(attributes), [AH_CUDA_BIAS] = 4, [AH_CUDA_GELU_BWD] = 6};
     AH_TRY(checked(cuda, s, "cublasLtMatmulDescCreate",
                    cuda->library.cublasLtMatmulDescCreate(&gemm->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F)));
@@ -96,7 +96,7 @@ static int operation_new(struct ah_cuda_gemm *gemm, const struct ah_cuda *cuda)
     return AH_OK;
 }
 
-/* The row-major [rows, cols] matrix, seen by columns. */
+/* Makes the layout of a row-major [rows, cols] matrix, as its column-major transpose. */
 static int layout_new(cublasLtMatrixLayout_t *out, const struct ah_cuda *cuda, const struct ah_cuda_gemm_shape *shape,
                       enum ah_dtype dtype, int64_t rows, int64_t cols, int64_t stride)
 {
@@ -134,7 +134,7 @@ static int preference_fill(cublasLtMatmulPreference_t preference, const struct a
     return AH_OK;
 }
 
-/* None is no failure; those that the library itself doubts are left out. */
+/* Asks for the library's choices. Having none is no failure; choices that the library itself doubts are left out. */
 static int choices_ask(cublasLtMatmulHeuristicResult_t *out, int most, int *count, const struct ah_cuda_gemm *gemm,
                        const struct ah_cuda *cuda, cublasLtMatmulPreference_t preference)
 {
@@ -143,7 +143,7 @@ static int choices_ask(cublasLtMatmulHeuristicResult_t *out, int most, int *coun
     AH_TRY(preference_fill(preference, cuda, &gemm->shape));
     cublasStatus_t status = cuda->library.cublasLtMatmulAlgoGetHeuristic(
         cuda->lt, gemm->operation, gemm->b, gemm->a, gemm->c, gemm->c, preference, most, out, &found);
-    bool fused = gemm->shape.epilogue == AH_CUDA_GELU_BWD; /* which may be refused as a wrong combination */
+    bool fused = gemm->shape.epilogue == AH_CUDA_GELU_BWD; /* which the library may refuse as a wrong combination */
     if (status != CUBLAS_STATUS_NOT_SUPPORTED && !(fused && status == CUBLAS_STATUS_INVALID_VALUE))
         AH_TRY(checked(cuda, &gemm->shape, "cublasLtMatmulAlgoGetHeuristic", status));
     for (int i = 0; i < found; i++)
@@ -163,7 +163,7 @@ int ah__cuda_gemm_choices(cublasLtMatmulHeuristicResult_t *out, int most, int *c
     return status;
 }
 
-/* The heuristic's first choice. */
+/* Takes the heuristic's first choice. */
 static int algorithm_choose(struct ah_cuda_gemm *gemm, bool *found, const struct ah_cuda *cuda)
 {
     cublasLtMatmulHeuristicResult_t first;

@@ -1,8 +1,8 @@
-/* The device's own kernels as C functions: each puts launches on a stream and returns what the launch says. Elements
- * are of `dtype` where an address is `void *`; arithmetic is fp32, results are rounded once, and sums have one order
- * that follows from shapes alone. Addresses are 16-byte aligned unless said otherwise.
+/* The device's own kernels as C functions: each enqueues launches on a stream and returns their error. `void *`
+ * addresses are elements of `dtype`; arithmetic is fp32, results are rounded once, and the order of sums follows from
+ * shapes alone. Addresses are 16-byte aligned unless said otherwise.
  *
- * The .cu files behind it launch through launch.cuh only. */
+ * The .cu files launch kernels through launch.cuh only. */
 #ifndef AH_DEV_CUDA_KERNELS_H
 #define AH_DEV_CUDA_KERNELS_H
 
@@ -17,15 +17,16 @@ extern "C" {
 /* ---- kernels_task.cu, kernels_adam.cu: tasks that are no programs; the struct is as in dev.h */
 
 cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task);
-/* Narrowing in place included; `zeros` become zero. */
+/* Casts, also narrowing in place; `zeros` become zero. */
 cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task);
 cudaError_t ah__cuda_expand(cudaStream_t stream, const struct ah_task *task);
 /* `partials`: AH_CUDA_PARTIALS doubles. */
 cudaError_t ah__cuda_sqnorm(cudaStream_t stream, const struct ah_task *task, double *partials);
 cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task);
 
-/* to[i] is the sum of what each rank has for it, in order of ranks: this one's from `own`, which may be `to`, the
- * others' from step_bytes * rank bytes into the scratch. In fp32, rounded once; `_doubles`: in double. */
+/* Sums over ranks: to[i] is the sum of element i of each rank, in order of ranks. This rank's elements are at `own`,
+ * which may be `to`, the others' are step_bytes * rank bytes into the scratch. In fp32, rounded once; `_doubles`: in
+ * double. */
 struct ah_cuda_rank_sum {
     void *to;
     const void *own;
@@ -38,19 +39,19 @@ cudaError_t ah__cuda_rank_sum_doubles_enqueue(cudaStream_t stream, const struct 
 
 /* ---- kernels_elementwise.cu */
 
-/* gelu, gelu_erf, relu, silu_mul, gelu_mul, their gradients, add and scale, by `factor`: operands as in the operator's
- * row, n elements each, in place where the row says so. cudaErrorNotSupported for other operators. */
+/* Does gelu, gelu_erf, relu, silu_mul, gelu_mul, their gradients, add and scale, by `factor`. Operands are as in the
+ * operator table, n elements each, in place if the table allows it. cudaErrorNotSupported for other operators. */
 cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
                                          const void *const *in, int64_t n, float factor);
 
-/* ---- kernels_embedding.cu: ids need 4-byte alignment only. A row of the table for an id that is not below
- * `vocabulary` is not read: its token becomes NaN, and so does the loss. */
+/* ---- kernels_embedding.cu: ids need 4-byte alignment only. For an id that is not below `vocabulary` no row of the
+ * table is read: its token becomes NaN, and so does the loss. */
 
-/* x [rows,cols] from table [vocabulary,cols]. */
+/* Looks up x [rows,cols] in table [vocabulary,cols]. */
 cudaError_t ah__cuda_embedding_enqueue(cudaStream_t stream, enum ah_dtype dtype, void *x, const void *table,
                                        const int32_t *ids, int64_t rows, int64_t cols, int64_t vocabulary);
-/* dtable [vocabulary,cols] (+)= the rows of dx [rows,cols] whose id it is: those of up to 64 tokens in order, then
- * these sums in order. Ids outside the table count nowhere. */
+/* Computes dtable [vocabulary,cols] (+)= the rows of dx [rows,cols] with that id: sums of up to 64 tokens in order,
+ * then the sum of these in order. Ids outside the table are ignored. */
 struct ah_cuda_embedding_bwd {
     float *dtable;
     const void *dx;
@@ -62,11 +63,11 @@ struct ah_cuda_embedding_bwd {
 int64_t ah__cuda_embedding_bwd_workspace(int64_t rows, int64_t cols); /* bytes */
 cudaError_t ah__cuda_embedding_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype,
                                            const struct ah_cuda_embedding_bwd *job);
-/* y [batch,seq,cols] = x + seq rows of table, which need no alignment as a whole; y may be x. */
+/* Computes y [batch,seq,cols] = x + seq rows of table, which needs no alignment as a whole; y may be x. */
 cudaError_t ah__cuda_add_position_enqueue(cudaStream_t stream, enum ah_dtype dtype, void *y, const void *x,
                                           const void *table, int64_t batch, int64_t seq, int64_t cols);
-/* dtable [positions,cols]: from row `first` on (+)= the sum over the batch of dx [batch,seq,cols], in order; other rows
- * are zero. */
+/* Computes dtable [positions,cols]: from row `first` on (+)= the sum over the batch of dx [batch,seq,cols], in order;
+ * other rows are zero. */
 cudaError_t ah__cuda_position_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, float *dtable, const void *dx,
                                           int64_t batch, int64_t seq, int64_t cols, int64_t positions, int64_t first,
                                           bool adds);
@@ -75,7 +76,7 @@ cudaError_t ah__cuda_position_bwd_enqueue(cudaStream_t stream, enum ah_dtype dty
 
 enum { AH_CUDA_NORM_BYTES = 1 << 16 };
 
-/* Layer normalisation; without mean (null) root mean square. */
+/* Layer normalisation; if `mean` is null, by the root mean square. */
 struct ah_cuda_norm {
     void *y;
     float *mean, *rstd; /* [rows] */
@@ -83,17 +84,17 @@ struct ah_cuda_norm {
     const void *weight; /* [cols] */
     const void *bias;   /* [cols] or null */
     int64_t rows, cols;
-    float eps, offset; /* added to the mean square; to the weight */
+    float eps, offset; /* eps is added to the mean square, offset to the weight */
 };
 cudaError_t ah__cuda_norm_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_norm *job);
 
 struct ah_cuda_norm_bwd {
     void *dx;               /* may be dy or x */
-    float *dweight, *dbias; /* [cols]; null: not wanted */
+    float *dweight, *dbias; /* [cols]; null: not computed */
     const void *dy, *x, *weight;
-    const float *mean, *rstd; /* mean null: root mean square */
+    const float *mean, *rstd; /* mean null: by the root mean square */
     int64_t rows, cols;
-    float offset; /* of the weight */
+    float offset; /* added to the weight */
     bool add_x, add_weight, add_bias;
     float *partials;
 };
@@ -102,7 +103,7 @@ cudaError_t ah__cuda_norm_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, 
 
 /* ---- kernels_sums.cu */
 
-/* sum [cols] (+)= the rows of x [rows,cols]. */
+/* Computes sum [cols] (+)= the sum of the rows of x [rows,cols]. */
 int64_t ah__cuda_column_sum_workspace(enum ah_dtype dtype, int64_t rows, int64_t cols); /* bytes of `partials` */
 cudaError_t ah__cuda_column_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype, float *sum, const void *x,
                                         int64_t rows, int64_t cols, bool adds, float *partials);
@@ -111,16 +112,16 @@ cudaError_t ah__cuda_column_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype
 
 enum { AH_CUDA_ROTARY_PAIRS = 256 };
 
-/* In place: of each head of `size` elements the pairs (i, i + half), i from `first` on, turn by their angle at the
- * token's position. by_head: of each three, which are q, k and v of a head, the first two. */
+/* Rotates in place: in each head of `size` elements the pairs (i, i + half), from i = `first` on, by their angle at the
+ * token's position. by_head: heads are q, k and v in turn, and only q and k are rotated. */
 struct ah_cuda_rotary {
     void *x;                  /* [batch,seq,heads * size], by_head [batch,seq,heads / 2 * 3 * size] */
-    const int32_t *positions; /* [batch,seq]; null: tokens are where they lie */
+    const int32_t *positions; /* [batch,seq]; null: position = place in the sequence */
     int64_t batch, seq, heads, size, half;
     int64_t first, pairs; /* at most AH_CUDA_ROTARY_PAIRS */
-    float magnitude;      /* what is rotated is multiplied by it */
+    float magnitude;      /* factor of the rotated elements */
     bool by_head;
-    /* The angle from one position to the next in parts of 2^-64 of a turn: what exceeds whole turns falls away, and no
+    /* The angle from one position to the next in parts of 2^-64 of a turn: whole turns overflow and vanish, so that no
      * position costs precision. */
     uint64_t turn[AH_CUDA_ROTARY_PAIRS];
 };
@@ -128,18 +129,18 @@ cudaError_t ah__cuda_rotary_enqueue(cudaStream_t stream, enum ah_dtype dtype, co
 
 /* ---- kernels_cache.cu */
 
-/* Keys and values of generation; strides are elements. */
+/* The key/value cache of generation; strides are elements. */
 struct ah_cuda_cache {
-    void *cache;              /* [batch,rows,2*keys]: of each row the keys of all heads, then their values */
-    const void *q, *k, *v;    /* [batch,seq,...] from the first channel of head 0; q null when it is written, k and v
-                               * when it is seen */
+    void *cache;              /* [batch,rows,2*keys]: each row has the keys of all heads, then their values */
+    const void *q, *k, *v;    /* [batch,seq,...] from the first channel of head 0 on; q is null in a write, k and v in
+                               * attention */
     void *y;                  /* [batch,seq,heads * size] */
-    const int32_t *positions; /* [batch,seq]; null: tokens are where they lie. Those outside the cache are left out */
+    const int32_t *positions; /* [batch,seq]; null: place in the sequence. Tokens outside the cache are ignored */
     int64_t batch, seq, rows, keys;
-    int64_t stride, head;   /* of q, or of k and v: from one token to the next, from one head to the next */
-    int64_t window;         /* rows that a query sees; rows or more: all up to its own */
-    int heads, size, group; /* of q; heads that share one of the cache. When it is written, heads of the cache */
-    float scale, cap;       /* of scores; cap 0: they have none */
+    int64_t stride, head;   /* of q, or of k and v: elements from one token, and from one head, to the next */
+    int64_t window;         /* number of rows that a query sees; rows or more: all up to its own */
+    int heads, size, group; /* of q; group: heads that share a head of the cache. In a write, heads of the cache */
+    float scale, cap;       /* factor and cap of scores; cap 0: no cap */
 };
 cudaError_t ah__cuda_cache_write_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_cache *job);
 cudaError_t ah__cuda_attention_cached_enqueue(cudaStream_t stream, enum ah_dtype dtype,
@@ -147,29 +148,31 @@ cudaError_t ah__cuda_attention_cached_enqueue(cudaStream_t stream, enum ah_dtype
 
 /* ---- kernels_loss.cu: targets need 4-byte alignment only. A target that is no class makes the loss NaN. */
 
-/* What losses are multiplied by, in device memory. */
+/* Factors of losses, in device memory. */
 struct ah_cuda_loss_scale {
-    double loss;     /* the sum of the rows' losses */
-    float gradients; /* those of the logits */
+    double loss;     /* factor of the sum of the rows' losses */
+    float gradients; /* factor of the gradients of logits */
 };
-/* *given, or one over `rows`; with targets over the number of those that are not AH_TARGET_IGNORED, at least 1. */
+/* Sets the factors to *given, or 1 / `rows`; with targets to 1 / the number of those that are not AH_TARGET_IGNORED, at
+ * least 1. */
 cudaError_t ah__cuda_loss_scale_enqueue(cudaStream_t stream, struct ah_cuda_loss_scale *scale, const float *given,
                                         const int32_t *targets, int64_t rows);
-/* Softmax cross-entropy of rows: what they lose goes to losses[rows], and their logits' gradients times the scale to
- * dlogits, which may be logits. Both [rows,cols], rows `stride` elements apart; what lies between is undefined. */
+/* Softmax cross-entropy of rows: writes their losses to losses[rows], and the gradients of their logits times the
+ * factor to dlogits, which may be logits. Both are [rows,cols] with rows `stride` elements apart; the elements between
+ * rows are undefined. */
 struct ah_cuda_cross_entropy {
     void *dlogits;
     const void *logits;
     const int32_t *targets;
     double *losses;
     int64_t rows, cols, stride;
-    bool may_ignore; /* AH_TARGET_IGNORED loses nothing and has no gradient; else it is no class */
-    float cap;       /* logits l count as cap * tanh(l / cap); 0: as they are */
+    bool may_ignore; /* AH_TARGET_IGNORED has no loss and no gradient; else it is an invalid class */
+    float cap;       /* logits l become cap * tanh(l / cap); 0: no cap */
     const struct ah_cuda_loss_scale *scale;
 };
 cudaError_t ah__cuda_cross_entropy_enqueue(cudaStream_t stream, enum ah_dtype dtype,
                                            const struct ah_cuda_cross_entropy *job);
-/* loss [1]: the sum of losses [rows], in an order that follows from their number, scaled. */
+/* Computes loss [1]: the sum of losses [rows], scaled, in an order that follows from their number. */
 cudaError_t ah__cuda_loss_sum_enqueue(cudaStream_t stream, float *loss, const double *losses, int64_t rows,
                                       const struct ah_cuda_loss_scale *scale);
 

@@ -1,14 +1,14 @@
 /* Causal attention by tiles of 64 queries and 64 keys, for every head size up to 256 and every length.
  *
- * A block of 16 x 16 threads keeps a tile of results in registers: thread (y, x) has rows 4y..4y+3 and of each 64
- * channels the columns 4x..4x+3, so that 16 multiply-adds follow each two 16-byte loads from shared memory. Scores of a
- * tile are sums over the head's channels, staged 32 at a time; what they are multiplied with next is staged 16 rows at
- * a time, so that shared memory stays below 48 KiB whatever the head size is. Elements become fp32 when they are
- * staged, all arithmetic is fp32, and results are rounded when stored. Scores are in powers of two, as on the CPU
- * device.
+ * A block of 16 x 16 threads keeps a tile of results in registers: thread (y, x) has rows 4y..4y+3 and, of each 64
+ * channels, columns 4x..4x+3, so that each two 16-byte loads from shared memory serve 16 multiply-adds. Scores of a
+ * tile are sums over the head's channels, staged 32 at a time; the next factor is staged 16 rows at a time, so that
+ * shared memory stays below 48 KiB for every head size. Elements become fp32 when they are staged, all arithmetic is
+ * fp32, and results are rounded when stored. Scores are in powers of two, as on the CPU device.
  *
  * Backward is deterministic without atomics: one kernel goes over queries for each tile of keys, another over keys for
- * each tile of queries, so that scores are made twice: 7 products where sums that meet in memory would need 5. */
+ * each tile of queries, so that scores are computed twice: 7 products instead of the 5 that sums in memory would
+ * need. */
 #include <float.h>
 #include <math.h>
 
@@ -21,10 +21,11 @@
 
 /* ---- one head ---------------------------------------------------------------------------------------------------- */
 
-/* One head of queries of one batch, with the keys and values it reads: where its first row begins in each operand. */
+/* Offsets of one head of queries of one batch, and of the keys and values that it reads, to their first row in each
+ * operand. */
 struct place {
-    int64_t query, shared, out; /* in q and dq; in k, v and their gradients; in y and dy */
-    int64_t row;                /* in lse and dot */
+    int64_t query, shared, out; /* query: in q and dq; shared: in k, v and their gradients; out: in y and dy */
+    int64_t row;                /* offset in lse and dot */
 };
 
 static __device__ inline place place_of(const ah_cuda_attention &job, int64_t batch, int head)
@@ -34,14 +35,14 @@ static __device__ inline place place_of(const ah_cuda_attention &job, int64_t ba
             token * job.channels + head * (int64_t)job.head_size, (batch * job.heads + head) * job.seq};
 }
 
-/* The tile that begins with row `from` of a head of `seq` rows. */
+/* Returns the tile that begins with row `from` of a head of `seq` rows. */
 template <typename E>
 static __device__ inline rows<E> tile_at(const void *head, int64_t offset, int64_t stride, int64_t from, int64_t seq)
 {
     return {(const E *)head + offset + from * stride, stride, seq - from};
 }
 
-/* Over the 16 threads that have a row. */
+/* Returns the maximum over the 16 threads of a row. */
 static __device__ inline float row_max(float x)
 {
     for (int other = 8; other > 0; other /= 2)
@@ -56,12 +57,12 @@ static __device__ inline float row_sum(float x)
     return x;
 }
 
-/* Which keys the queries of a tile see of a tile of keys that begins `behind` rows before it: query q those from
- * q + first to q + behind, and none before its document. */
+/* The keys of a tile, which begins `behind` rows before a tile of queries, that the queries see: query q sees keys q +
+ * first to q + behind, and none before its document. */
 struct sight {
     int64_t first, behind;
-    const int32_t *positions; /* of the tile's queries; or null */
-    int64_t queries;          /* that exist */
+    const int32_t *positions; /* positions of the tile's queries; or null */
+    int64_t queries;          /* number of queries in the tile */
 };
 
 static __device__ inline bool sees(const sight &s, int query, int key)
@@ -71,21 +72,21 @@ static __device__ inline bool sees(const sight &s, int query, int key)
     return key >= query + s.first && key <= query + s.behind;
 }
 
-/* Of the batch. */
+/* Returns the positions of the batch. */
 static __device__ inline const int32_t *positions_of(const ah_cuda_attention &job, int64_t batch)
 {
     return job.positions ? job.positions + batch * job.seq : nullptr;
 }
 
-/* The tile of queries that begins at `at`, `behind` rows behind that of the keys. */
+/* Returns the sight of the tile of queries that begins at `at`, `behind` rows after the tile of keys. */
 static __device__ inline sight sight_of(const ah_cuda_attention &job, const int32_t *positions, int64_t at,
                                         int64_t behind)
 {
     return {behind - job.window + 1, behind, positions ? positions + at : nullptr, job.seq - at};
 }
 
-/* Where the first tile of keys begins that a tile of queries sees something of: the first of them, of all, sees the
- * first key. */
+/* Returns the start of the first tile of keys of which a tile of queries sees any. The tile's first query sees the
+ * lowest key of all. */
 static __device__ inline int64_t first_key(const ah_cuda_attention &job, const int32_t *positions, int64_t at)
 {
     const int64_t first = at < job.window ? 0 : at - job.window + 1;
@@ -93,7 +94,7 @@ static __device__ inline int64_t first_key(const ah_cuda_attention &job, const i
     return (first > document ? first : document) / TILE * TILE;
 }
 
-/* A score in powers of two under a cap, which is in powers of e. */
+/* Returns a score after the cap. The score is in powers of two, `cap` in powers of e. */
 template <bool CAPPED> static __device__ inline float counted(float score, float cap)
 {
     return CAPPED ? cap * LOG2_E * tanhf(score / (cap * LOG2_E)) : score;
@@ -101,13 +102,13 @@ template <bool CAPPED> static __device__ inline float counted(float score, float
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-/* What is known of a thread's rows so far: their largest score, and the thread's part of the sum of exponentials. */
+/* State of a thread's rows: the largest score so far, and the thread's part of the sum of exponentials. */
 struct softmax {
     float most[4], total[4];
 };
 
-/* One step of the online softmax: scores become 2^(score - most); `shrink` is for what was summed before. Keys that are
- * not seen count nothing. */
+/* Does one step of the online softmax: scores become 2^(score - most), or 0 for masked keys; `shrink` is the factor for
+ * earlier sums. */
 template <bool CAPPED>
 static __device__ inline void softmax_step(softmax *s, float score[4][4], float shrink[4], const ah_cuda_attention &job,
                                            sight seen)
@@ -134,7 +135,7 @@ static __device__ inline void softmax_step(softmax *s, float score[4][4], float 
     }
 }
 
-/* Tiles that see most keys come first, so that the last blocks are short. */
+/* Computes a tile of queries. Tiles that see most keys come first, so that the last blocks are short. */
 template <typename E, int C, bool CAPPED>
 static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_attention job, int64_t tile_count)
 {
@@ -148,7 +149,7 @@ static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_atte
     float out[C][4][4], score[4][4], shrink[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        state.most[i] = -FLT_MAX; /* finite: of the first tile a row may see nothing */
+        state.most[i] = -FLT_MAX; /* finite, since a row may see nothing of the first tile */
         state.total[i] = 0.0F;
 #pragma unroll
         for (int c = 0; c < C; c++)
@@ -182,12 +183,12 @@ static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_atte
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-/* dot = sum of dy * y over the channels of each (token, head), which is what the softmax's gradient subtracts: 16
+/* Computes dot = sum of dy * y over the channels of each (token, head), which the softmax's gradient subtracts, with 16
  * threads each. */
 template <typename E> static __global__ void __launch_bounds__(THREADS) attention_dot(ah_cuda_attention job)
 {
     const int64_t count = job.batch * job.seq * job.heads, step = (int64_t)gridDim.x * (THREADS / 16);
-    const int64_t rounded = (count + step - 1) / step * step; /* shuffles want all threads of a warp */
+    const int64_t rounded = (count + step - 1) / step * step; /* shuffles need all threads of a warp */
     for (int64_t i = (int64_t)blockIdx.x * (THREADS / 16) + threadIdx.x / 16; i < rounded; i += step) {
         const int64_t token = i / job.heads, head = i % job.heads;
         const int64_t at = token * job.channels + head * job.head_size;
@@ -203,7 +204,7 @@ template <typename E> static __global__ void __launch_bounds__(THREADS) attentio
     }
 }
 
-/* What a score is a power of two of, and its cap's slope there. */
+/* Returns the exponent of two of a probability; *slope: the slope of the score's cap. */
 template <bool CAPPED>
 static __device__ inline float exponent(float *slope, float score, const ah_cuda_attention &job, float minus)
 {
@@ -216,8 +217,8 @@ static __device__ inline float exponent(float *slope, float score, const ah_cuda
     return fmaf(score, job.scale * LOG2_E, minus);
 }
 
-/* Probabilities of a tile from its scores, and then the scores' gradients from the probabilities' ones, whose factor
- * `scale` is left to their sums. Zero for keys that are not seen and for queries that do not exist. */
+/* Computes the probabilities of a tile from its scores, and the slopes of the caps. Zero for masked keys and for
+ * queries beyond the sequence. */
 template <bool CAPPED>
 static __device__ inline void probabilities(float score[4][4], float slope[4][4], const float *lse, int64_t queries,
                                             const ah_cuda_attention &job, sight seen)
@@ -234,7 +235,8 @@ static __device__ inline void probabilities(float score[4][4], float slope[4][4]
     }
 }
 
-/* What the gradients are made of, where the probabilities have done their part: these times their scores' slopes. */
+/* Multiplies the probabilities by the slopes of their scores' caps, after they have been used for dv; the scores'
+ * gradients are made of the result. */
 template <bool CAPPED> static __device__ inline void steepen(float prob[4][4], const float slope[4][4])
 {
 #pragma unroll
@@ -256,8 +258,8 @@ static __device__ inline void gradients(float dprob[4][4], const float prob[4][4
     }
 }
 
-/* The gradients of a tile of keys and values: sums over the heads that share them, in order, and their queries. The
- * first tiles, which most queries see, come first. */
+/* Computes the gradients of a tile of keys and values: sums over the heads that share them, in order, and over queries.
+ * The first tiles, which most queries see, come first. */
 template <typename E, int C, bool CAPPED>
 static __global__ void __launch_bounds__(THREADS) attention_backward_keys(ah_cuda_attention job)
 {
@@ -291,7 +293,7 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_keys(ah_cud
     tile_store<E, C>((E *)job.dv + shared, job.kv_stride, job.seq - at, size, dv, one, job.add_v);
 }
 
-/* The gradient of a tile of queries: a sum over keys. */
+/* Computes the gradient of a tile of queries: a sum over keys. */
 template <typename E, int C, bool CAPPED>
 static __global__ void __launch_bounds__(THREADS) attention_backward_queries(ah_cuda_attention job, int64_t tile_count)
 {
@@ -351,7 +353,7 @@ template <typename E, int C> static cudaError_t backward_launch(cudaStream_t str
 
 typedef cudaError_t launcher(cudaStream_t stream, const ah_cuda_attention *job);
 
-/* By dtype and multiples of 64 channels. */
+/* Launchers by dtype and by multiples of 64 channels. */
 static launcher *const forward_launchers[2][4] = {
     {forward_launch<float, 1>, forward_launch<float, 2>, forward_launch<float, 3>, forward_launch<float, 4>},
     {forward_launch<__nv_bfloat16, 1>, forward_launch<__nv_bfloat16, 2>, forward_launch<__nv_bfloat16, 3>,
@@ -373,9 +375,9 @@ extern "C" cudaError_t ah__cuda_attention_bwd_enqueue(cudaStream_t stream, const
     return backward_launchers[job->dtype == AH_BF16][(job->head_size - 1) / 64](stream, job);
 }
 
-/* ---- documents as something to add ------------------------------------------------------------------------------- */
+/* ---- masks of documents ------------------------------------------------------------------------------------------ */
 
-/* A thread for each 16 bytes of a row. */
+/* Writes the mask, with a thread for each 16 bytes of a row. */
 static __global__ void __launch_bounds__(THREADS)
     document_mask(__nv_bfloat16 *mask, const int32_t *positions, int64_t seq, int64_t stride, int64_t packs)
 {

@@ -1,4 +1,4 @@
-/* Keys and values that stay from one token to the next: written row by row, seen by one query at a time.
+/* The key/value cache: keys and values are written row by row, and one query at a time attends to them.
  *
  * A block is for one head of one token. Its warps take the rows of the cache in turn, each with an online softmax of
  * its own; in the end they are joined in their order, so the bits follow from position and shape alone. */
@@ -32,12 +32,12 @@ template <typename E> static __global__ void __launch_bounds__(THREADS) cache_wr
 
 /* ---- seeing ------------------------------------------------------------------------------------------------------ */
 
-/* What a warp has seen; a lane has the channels lane, lane + 32, ... of the values. */
+/* The sums of a warp; a lane has the channels lane, lane + 32, ... of the values. */
 struct seen {
     float most, total, value[LANE_CHANNELS];
 };
 
-/* Adds another's, weighed alike. */
+/* Adds the sums of another warp, after rescaling both to the larger maximum. */
 static __device__ inline void join(seen *to, float most, float total, const float value[LANE_CHANNELS])
 {
     const float larger = fmaxf(to->most, most), mine = expf(to->most - larger), other = expf(most - larger);

@@ -1,5 +1,5 @@
-/* Functions of one element, or of several at one place. Each thread has its operands' bytes in flight before it
- * computes and reads what it overwrites itself, so operands may be in place. */
+/* Functions of one element, or of several at one place. Each thread loads its operands before it computes, and
+ * overwrites only elements that it has read itself, so operands may be in place. */
 #include "dev/cuda/element.cuh"
 #include "dev/cuda/kernels.h"
 
@@ -13,13 +13,14 @@ struct places {
 
 /* ---- the functions ----------------------------------------------------------------------------------------------- */
 
-/* Below it 1 + e^x is finite, so that e^x / (1 + e^x) is a number. */
+/* Returns e^x, bounded so that 1 + e^x is finite and e^x / (1 + e^x) is a number. */
 static __device__ inline float exp_bounded(float x)
 {
     return expf(fminf(x, 88.3F));
 }
 
-/* With u = sqrt(2/pi) (x + 0.044715 x^3), (1 + tanh u) / 2 is the logistic function s(2u): no cancellation, one exp. */
+/* GELU by tanh. With u = sqrt(2/pi) (x + 0.044715 x^3), (1 + tanh u) / 2 is the logistic function s(2u), which needs
+ * one exp and loses no digits to cancellation. */
 static __device__ inline float gelu_exp(float x, float square)
 {
     return exp_bounded(x * fmaf(square, -0.0713548163F, -1.59576912F));
@@ -33,7 +34,7 @@ struct gelu {
     }
 };
 
-/* (dy, x): the slope is s + x s (1 - s) (2u)', where 1 - s = e s. */
+/* Operands (dy, x). The slope is s + x s (1 - s) (2u)', where 1 - s = e s. */
 struct gelu_bwd {
     enum { IN = 2, OUT = 1 };
     static __device__ void at(float *dx, const float *in)
@@ -44,7 +45,7 @@ struct gelu_bwd {
     }
 };
 
-/* The share of a normal distribution below x, and its density at x; as on the CPU device. */
+/* Returns the probability of a normal variable below x; *density: its density at x. As on the CPU device. */
 static __device__ inline float normal_below(float x, float *density)
 {
     const float factor[] = {0.0162356608F, -0.0608639531F, 0.0469569489F, 0.0349443816F, 0.00706185726F,
@@ -77,7 +78,7 @@ struct gelu_erf_bwd {
     }
 };
 
-/* NaN stays NaN. */
+/* ReLU; NaN stays NaN. */
 struct relu {
     enum { IN = 1, OUT = 1 };
     static __device__ void at(float *y, const float *in)
@@ -102,7 +103,7 @@ struct silu_mul {
     }
 };
 
-/* (dy, gate g, up): with s = 1 / (1 + e^-g), the slope of g s is s + g s (1 - s), where 1 - s = e^-g s. */
+/* Operands (dy, gate g, up). With s = 1 / (1 + e^-g), the slope of g s is s + g s (1 - s), where 1 - s = e^-g s. */
 struct silu_mul_bwd {
     enum { IN = 3, OUT = 2 };
     static __device__ void at(float *out, const float *in)
@@ -122,7 +123,7 @@ struct gelu_mul {
     }
 };
 
-/* (dy, gate, up) */
+/* Operands (dy, gate, up). */
 struct gelu_mul_bwd {
     enum { IN = 3, OUT = 2 };
     static __device__ void at(float *out, const float *in)
@@ -178,7 +179,7 @@ static __device__ void pack_apply(pack<E, N> to[F::OUT], const pack<E, N> from[F
     }
 }
 
-/* Packs `at`, `at` + THREADS, ... of one thread. */
+/* Processes packs `at`, `at` + THREADS, ... of one thread. */
 template <typename E, int N, typename F, int COUNT>
 static __device__ void packs_apply(const struct places &p, int64_t at, const F &f)
 {
@@ -206,7 +207,7 @@ template <typename E, typename F> static __global__ void __launch_bounds__(THREA
     else
         for (; at < packs; at += THREADS)
             packs_apply<E, N, F, 1>(p, at, f);
-    /* What is left of less than a pack. */
+    /* The rest of less than a pack, element by element. */
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % N)
         packs_apply<E, 1, F, 1>(p, packs * N + threadIdx.x, f);
 }

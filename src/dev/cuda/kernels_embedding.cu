@@ -1,4 +1,4 @@
-/* Tables of vectors, of tokens and of positions. */
+/* Tables of vectors for tokens and positions. */
 #include <math.h>
 
 #include "dev/cuda/element.cuh"
@@ -8,7 +8,7 @@ enum { THREADS = 256, WARPS = THREADS / WARP, MOST_BATCH = 256 };
 
 /* ---- looking up -------------------------------------------------------------------------------------------------- */
 
-/* A warp for each token. */
+/* Looks up tokens, with a warp for each. */
 template <typename E, int N>
 static __global__ void __launch_bounds__(THREADS)
     embedding(E *x, const E *table, const int32_t *ids, int64_t rows, int64_t cols, int64_t vocabulary)
@@ -49,7 +49,7 @@ cudaError_t ah__cuda_embedding_enqueue(cudaStream_t stream, enum ah_dtype dtype,
 
 /* ---- positions --------------------------------------------------------------------------------------------------- */
 
-/* `count` elements are those of one sequence; batches lie behind each other. */
+/* Adds positions. `count`: elements of one sequence; the sequences of a batch follow each other. */
 template <typename E, int N>
 static __global__ void __launch_bounds__(THREADS)
     add_position(E *y, const E *x, const E *table, int64_t batch, int64_t count)
@@ -92,8 +92,8 @@ cudaError_t ah__cuda_add_position_enqueue(cudaStream_t stream, enum ah_dtype dty
                             : add_position_of<float>(stream, y, x, table, batch, seq * cols);
 }
 
-/* The sum is done before it meets what it is added to. Before `skip` and `count` behind it, the table's rows that no
- * token has. */
+/* Computes the gradient of positions, and adds it as a finished sum. The table's rows before `skip`, and after `count`
+ * elements from there, belong to no token. */
 template <typename E, int N>
 static __global__ void __launch_bounds__(THREADS)
     position_bwd(float *dtable, const E *dx, int64_t batch, int64_t count, int64_t skip, int64_t whole, bool adds)
@@ -117,7 +117,7 @@ static __global__ void __launch_bounds__(THREADS)
     pack_store<float, N>(dtable + at, sum);
 }
 
-/* Packs of 16 bytes of floats, half as much of bf16. */
+/* Chooses packs of 16 bytes of floats, or half as much of bf16. */
 template <typename E>
 static cudaError_t position_bwd_of(cudaStream_t stream, float *dtable, const void *dx, int64_t batch, int64_t count,
                                    int64_t skip, int64_t whole, bool adds)
@@ -139,10 +139,10 @@ cudaError_t ah__cuda_position_bwd_enqueue(cudaStream_t stream, enum ah_dtype dty
                             : position_bwd_of<float>(stream, dtable, dx, batch, count, skip, whole, adds);
 }
 
-/* ---- tokens, backward: sorted ----------------------------------------------------------------------------------- */
+/* ---- tokens, backward: sorted ------------------------------------------------------------------------------------ */
 
-/* A key is id and position, so all differ and there is one order whatever sorts them: here a bitonic network. Spans of
- * keys are sorted, and merged in the end, within a block; steps over more than that go over memory. */
+/* A key is id and position, so all keys differ and every sort gives the same order; this one is a bitonic network.
+ * Spans of keys are sorted, and merged in the end, within a block; steps over longer distances go through memory. */
 enum { SPAN = 2048, SPAN_THREADS = SPAN / 2, UNKNOWN = 0x7FFFFFFF };
 
 static __device__ inline void exchange(uint64_t *low, uint64_t *high, bool up)
@@ -164,7 +164,7 @@ static __device__ inline uint64_t key_of(const int32_t *ids, int64_t at, int64_t
     return (uint64_t)id << 32 | (uint64_t)at;
 }
 
-/* The steps below `span` of the stage in which runs of `stage` keys become sorted, up or down in turn. */
+/* Does the steps below `span` of the stage that sorts runs of `stage` keys, alternately up and down. */
 static __device__ void span_merge(uint64_t *key, int64_t first, int64_t stage, int span)
 {
     for (int step = (stage < span ? (int)stage : span) / 2; step > 0; step /= 2) {
@@ -174,7 +174,8 @@ static __device__ void span_merge(uint64_t *key, int64_t first, int64_t stage, i
     }
 }
 
-/* Keys made of ids and sorted up to runs of a span; or, with a stage, its last steps. Two keys for each thread. */
+/* Makes keys of ids and sorts them in runs of a span; or, with a stage, does its last steps. Each thread has two
+ * keys. */
 static __global__ void __launch_bounds__(SPAN_THREADS)
     span_sort(uint64_t *keys, const int32_t *ids, int64_t rows, int64_t vocabulary, int64_t stage)
 {
@@ -199,7 +200,7 @@ static __global__ void __launch_bounds__(THREADS) wide_step(uint64_t *keys, int6
     exchange(&keys[low], &keys[low + step], (low & stage) == 0);
 }
 
-/* Powers of two. */
+/* Returns the number of keys: a power of two. */
 static int64_t keys_of(int64_t rows)
 {
     int64_t keys = 2 * WARP;
@@ -223,11 +224,11 @@ static cudaError_t keys_sort(cudaStream_t stream, uint64_t *keys, const struct a
     return error;
 }
 
-/* ---- tokens, backward: summed ----------------------------------------------------------------------------------- */
+/* ---- tokens, backward: summed ------------------------------------------------------------------------------------ */
 
-/* Sorted tokens are summed by tiles of TILE, so that a token that is everywhere keeps no block for long. What a tile
- * begins with in the middle of a run of one id goes to the tile's row of `parts`, and is added when the run's beginning
- * is in the table. */
+/* Sorted tokens are summed by tiles of TILE, so that a very frequent token does not keep one block busy for long. If a
+ * tile begins in the middle of a run of one id, the sum of that part goes to the tile's row of `parts`, and is added
+ * when the run's beginning is in the table. */
 enum { TILE = 64, AHEAD = 8, COLUMN_THREADS = 128 };
 
 static __device__ inline int64_t id_at(const uint64_t *keys, int64_t at)
@@ -235,7 +236,7 @@ static __device__ inline int64_t id_at(const uint64_t *keys, int64_t at)
     return (int64_t)(keys[at] >> 32);
 }
 
-/* Whether the tile that begins at `at` begins within a run. */
+/* Returns true if the tile that begins at `at` begins within a run. */
 static __device__ inline bool continues(const uint64_t *keys, int64_t at)
 {
     return at > 0 && id_at(keys, at) == id_at(keys, at - 1);
@@ -256,7 +257,7 @@ template <int N> static __device__ void row_put(float *to, const float sum[N], b
     pack_store<float, N>(to, out);
 }
 
-/* N columns of a tile. */
+/* Sums N columns of a tile. */
 template <typename E, int N>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
     tile_sum(struct ah_cuda_embedding_bwd job, const uint64_t *keys, float *parts)
@@ -302,7 +303,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
         row_put<N>(job.dtable + id * job.cols + col, sum, job.adds);
 }
 
-/* The first tile that begins within a run adds that tile's and all further parts of it. */
+/* Adds the parts of a run to the table. The run's first tile that begins within it does this for all of them. */
 template <int N>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
     tiles_join(struct ah_cuda_embedding_bwd job, const uint64_t *keys, const float *parts)

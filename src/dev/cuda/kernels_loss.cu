@@ -1,6 +1,6 @@
 /* Softmax cross-entropy: a block for each row of logits, which become their gradient. The row is read twice, the second
- * time mostly from the cache, and written once. Threads keep a largest logit and a sum of exponentials each, joined in
- * one order. */
+ * time mostly from the cache, and written once. Each thread keeps a largest logit and a sum of exponentials; these are
+ * joined in one order. */
 #include <math.h>
 
 #include "dev/cuda/element.cuh"
@@ -8,18 +8,18 @@
 
 enum { MOST_THREADS = 512, SUM_THREADS = 1024 };
 
-/* The sum of e^(logit - most). */
+/* The largest logit, and the sum of e^(logit - most). */
 struct softmax {
     float most, sum;
 };
 
-/* A logit as it counts. */
+/* Returns a logit after the cap. */
 template <bool CAPPED> static __device__ inline float counted(float logit, float cap)
 {
     return CAPPED ? cap * tanhf(logit / cap) : logit;
 }
 
-/* By how much that grows with the logit, from what counts. */
+/* Returns the slope of the cap, from the capped logit. */
 template <bool CAPPED> static __device__ inline float slope(float counted, float cap)
 {
     return CAPPED ? 1.0F - counted / cap * (counted / cap) : 1.0F;
@@ -37,8 +37,8 @@ static __device__ inline float warps_largest(float x, float *shared)
     return x;
 }
 
-/* All that is the thread's of a row. U packs are in flight at a time. The last one may reach behind the columns, where
- * nothing counts. */
+/* Computes the thread's part of a row. U packs are in flight at a time. The last pack may reach beyond the columns;
+ * elements there do not count. */
 template <typename E, int N, bool CAPPED>
 static __device__ struct softmax softmax_part(const E *logits, int64_t cols, float cap)
 {
@@ -57,7 +57,7 @@ static __device__ struct softmax softmax_part(const E *logits, int64_t cols, flo
 #pragma unroll
         for (int i = 0; i < U * N; i++)
             most = fmaxf(most, x[i]);
-        /* Of nothing but -inf the sum is 0. */
+        /* If all are -inf, the sum is 0. */
         float less = most == -INFINITY ? 0 : most;
         s.sum *= expf(s.most - less);
         s.most = most;
@@ -68,7 +68,8 @@ static __device__ struct softmax softmax_part(const E *logits, int64_t cols, flo
     return s;
 }
 
-/* gradient = e^(logit - most) * factor * slope. U packs are read before the first is written: they may be in place. */
+/* Writes gradient = e^(logit - most) * factor * slope. U packs are read before the first is written, since they may be
+ * in place. */
 template <typename E, int N, bool CAPPED>
 static __device__ void gradients_write(E *to, const E *logits, int64_t cols, float most, float factor, float cap)
 {
@@ -118,7 +119,7 @@ static __global__ void __launch_bounds__(MOST_THREADS) cross_entropy(struct ah_c
     float at_target = known ? counted<CAPPED>(wide(logits[target]), job.cap) : NAN, scale = job.scale->gradients;
     struct team all = team_of((int)blockDim.x / WARP);
     struct softmax s = softmax_part<E, N, CAPPED>(logits, job.cols, job.cap);
-    /* A thread without logits has -inf, and adds nothing. */
+    /* A thread without logits has -inf and adds nothing. */
     float most = warps_largest(s.most, shared[0]);
     float sum = team_sum(&all, shared[1], s.sum == 0 ? 0 : s.sum * expf(s.most - most)), factor = scale / sum;
     gradients_write<E, N, CAPPED>(to, logits, job.cols, most, factor, job.cap);
@@ -154,7 +155,7 @@ cudaError_t ah__cuda_cross_entropy_enqueue(cudaStream_t stream, enum ah_dtype dt
 
 /* ---- scale and sum ----------------------------------------------------------------------------------------------- */
 
-/* Over a block of SUM_THREADS; thread 0 has it. Exact for counts. */
+/* Returns the sum over a block of SUM_THREADS to thread 0. Exact for counts. */
 static __device__ double block_sum(double x)
 {
     __shared__ double shared[SUM_THREADS];

@@ -1,23 +1,23 @@
 /* Normalisation of rows, forward and backward.
  *
- * A row is shared by a team of whole warps and read once, into registers. Backward sums the gradients of weight and
- * bias beside it: a block goes over a run of rows, every thread keeps the sums of its own columns, and a second kernel
- * (sums.cuh) adds up what the blocks have. Of rows above 16 KiB registers hold no such sums: there a kernel of its own
- * makes them first, and reads both operands once more. How many blocks there are follows from shape and dtype alone, as
- * the order of sums does. */
+ * A row is shared by a team of whole warps and read once, into registers. Backward also sums the gradients of weight
+ * and bias: a block goes over a run of rows, every thread keeps the sums of its own columns, and a second kernel
+ * (sums.cuh) adds up the blocks' sums. For rows above 16 KiB registers cannot hold these sums: there a separate kernel
+ * computes them first, and reads both operands once more. The number of blocks follows from shape and dtype alone, and
+ * so does the order of sums. */
 #include "dev/cuda/element.cuh"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/sums.cuh"
 
-/* RUNS of rows: two blocks for each processor of an A100, fewer for those of an H100, so that all run at once. Of the
- * widest rows a processor holds one block only: there twice as many, so that the last ones leave few idle. */
+/* RUNS of rows: two blocks for each multiprocessor of an A100, fewer for each of an H100, so that all run at once. With
+ * the widest rows a multiprocessor holds only one block: there twice as many, so that few idle at the end. */
 enum { WARPS = 8, MOST_WARPS = 16, FEW = 2, MANY = 8, RUNS = 216 };
 
-/* How a row comes to its team: pack g of a thread begins at column (g * lanes + lane) * N. MANY is for rows above
- * 16 KiB. */
+/* The division of a row among its team: pack g of a thread begins at column (g * lanes + lane) * N. MANY is for rows
+ * above 16 KiB. */
 struct shape {
-    int warps, teams; /* of a team, of a block */
-    bool few;         /* FEW packs for a thread are enough, else MANY */
+    int warps, teams; /* warps of a team; teams of a block */
+    bool few;         /* FEW packs for a thread suffice, else MANY */
 };
 
 static struct shape shape_of(int64_t cols, int lanes)
@@ -59,7 +59,7 @@ template <typename E, int N, int PACKS> static __device__ float row_sum(const pa
     return sum;
 }
 
-/* Of (x - centre)^2. */
+/* Returns the thread's sum of (x - centre)^2. */
 template <typename E, int N, int PACKS>
 static __device__ float row_deviation(const pack<E, N> row[PACKS], const struct team *t, int64_t cols, float centre)
 {
@@ -143,10 +143,10 @@ cudaError_t ah__cuda_norm_enqueue(cudaStream_t stream, enum ah_dtype dtype, cons
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-/* With g = dy * (weight + offset) and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)); without mean()
- * the same but for mean(g). */
+/* With g = dy * (weight + offset) and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)); without a mean,
+ * mean(g) is left out. */
 struct row {
-    int64_t at, cols; /* none, 0 columns, beyond the block's rows */
+    int64_t at, cols; /* 0 columns beyond the block's rows */
     float centre, scale, offset;
 };
 
@@ -164,14 +164,14 @@ static __device__ inline struct row row_at(const struct ah_cuda_norm_bwd &job, i
 
 template <typename E, int N, int PACKS> struct gradients {
     pack<E, N> dy[PACKS], x[PACKS], weight[PACKS];
-    float dweight[PACKS * N], dbias[PACKS * N]; /* summed over rows */
+    float dweight[PACKS * N], dbias[PACKS * N]; /* sums over rows */
 };
 
-/* The row's own sums, and what it adds to those of its columns. */
+/* Returns the row's sums of g and g n, and adds the row to the sums of its columns. */
 template <typename E, int N, int PACKS>
 static __device__ struct twin row_sums(struct gradients<E, N, PACKS> *s, const struct row *r)
 {
-    struct twin sum = {0, 0}; /* of g, of g n */
+    struct twin sum = {0, 0}; /* sums of g and g n */
 #pragma unroll
     for (int g = 0; g < PACKS; g++)
 #pragma unroll
@@ -209,8 +209,8 @@ static __device__ void row_gradient(const struct ah_cuda_norm_bwd &job, const st
     }
 }
 
-/* The teams' sums are added to those of team 0, in order. Several teams have FEW packs each, of WARPS / 2 warps at
- * most. */
+/* Adds the teams' sums to those of team 0, in order. If there are several teams, each has FEW packs and WARPS / 2 warps
+ * at most. */
 template <typename E, int N, int PACKS>
 static __device__ void sums_join(struct gradients<E, N, PACKS> *s, const struct team *t, int teams)
 {
@@ -233,7 +233,7 @@ static __device__ void sums_join(struct gradients<E, N, PACKS> *s, const struct 
     }
 }
 
-/* To a block's row of partials: [2][cols]. */
+/* Stores the sums in a block's row of partials: [2][cols]. */
 template <typename E, int N, int PACKS>
 static __device__ void sums_store(const struct gradients<E, N, PACKS> *s, const struct team *t, float *to, int64_t cols)
 {
@@ -247,7 +247,7 @@ static __device__ void sums_store(const struct gradients<E, N, PACKS> *s, const 
     }
 }
 
-/* The next row is on its way while the sums of one come together. */
+/* Computes backward. The next row is loaded while the sums of the current one are joined. */
 template <typename E, int N, int PACKS>
 static __global__ void __launch_bounds__(MOST_WARPS *WARP)
     norm_bwd(struct ah_cuda_norm_bwd job, int warps, int64_t rows)
@@ -284,14 +284,14 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP)
 
 /* ---- backward of wide rows --------------------------------------------------------------------------------------- */
 
-/* A block sums the columns of one warp's packs over a run of rows, its warps in turn. */
+/* Sums the columns of one warp's packs over a run of rows; the block's warps take rows in turn. */
 template <typename E, int N>
 static __global__ void __launch_bounds__(WARP *WARPS) norm_columns(struct ah_cuda_norm_bwd job, int64_t each)
 {
     __shared__ float shared[WARPS][2 * N][WARP];
     int64_t col = ((int64_t)blockIdx.x * WARP + threadIdx.x) * N, first = blockIdx.y * each;
     int64_t end = first + each < job.rows ? first + each : job.rows;
-    float sum[2 * N] = {}; /* of weights, of biases */
+    float sum[2 * N] = {}; /* sums for weights, then for biases */
     for (int64_t row = first + threadIdx.y; row < end && col < job.cols; row += WARPS) {
         pack<E, N> dy = pack_load<E, N>((const E *)job.dy + row * job.cols + col);
         pack<E, N> x = pack_load<E, N>((const E *)job.x + row * job.cols + col);
@@ -317,7 +317,7 @@ static __global__ void __launch_bounds__(WARP *WARPS) norm_columns(struct ah_cud
     }
 }
 
-/* What a pack of columns from `col` on adds to the row's own sums; nothing behind the last one. */
+/* Returns the contribution of a pack of columns, from `col` on, to the row's sums; 0 beyond the last column. */
 template <typename E, int N>
 static __device__ inline struct twin pack_sums(const struct ah_cuda_norm_bwd &job, const pack<E, N> &dy,
                                                const pack<E, N> &x, const struct row *r, int64_t col)
@@ -333,7 +333,7 @@ static __device__ inline struct twin pack_sums(const struct ah_cuda_norm_bwd &jo
     return sum;
 }
 
-/* `means`: of g, of g n. */
+/* Computes the gradient of a pack. `means`: of g and of g n. */
 template <typename E, int N>
 static __device__ inline void pack_gradient(const struct ah_cuda_norm_bwd &job, const pack<E, N> &dy,
                                             const pack<E, N> &x, const struct row *r, int64_t col, struct twin means)
@@ -353,7 +353,8 @@ static __device__ inline void pack_gradient(const struct ah_cuda_norm_bwd &job, 
     pack_store<E, N>(to, dx);
 }
 
-/* The input's gradient alone: a block has a row at a time, and the weight, which all rows read, in the caches. */
+/* Computes only the input's gradient: a block has one row at a time; the weight, which all rows read, stays in the
+ * caches. */
 template <typename E, int N, int PACKS>
 static __global__ void __launch_bounds__(MOST_WARPS *WARP) norm_bwd_wide(struct ah_cuda_norm_bwd job, int warps)
 {
@@ -378,7 +379,7 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP) norm_bwd_wide(struct 
     }
 }
 
-/* Sums come first: the gradient may be written over what they are made of. */
+/* Launches the sums first, since the gradient may overwrite their operands. */
 template <typename E, int N>
 static cudaError_t norm_bwd_wide_launch(cudaStream_t stream, const struct ah_cuda_norm_bwd *job, const struct shape *s,
                                         int64_t runs, int64_t each)
@@ -394,7 +395,7 @@ static cudaError_t norm_bwd_wide_launch(cudaStream_t stream, const struct ah_cud
 
 /* ---- launches of backward ---------------------------------------------------------------------------------------- */
 
-/* How many blocks, of how many rows each. */
+/* Returns the number of blocks; *each: rows of a block. */
 static int64_t runs_of(const struct shape *s, int64_t rows, int64_t *each)
 {
     int64_t runs = s->warps <= WARPS ? RUNS : 2 * RUNS;

@@ -1,5 +1,5 @@
-/* Rotation by position. A block is for one place in the sequence: a thread makes the sines of its pairs once and turns
- * them in all heads and batches that are its. Tokens whose positions are given are a sequence each. */
+/* Rotation by position. A block is for one place in the sequence: a thread computes the sines of its pairs once and
+ * rotates them in all of its heads and batches. A token with a given position is a sequence of its own. */
 #include <math.h>
 
 #include "dev/cuda/element.cuh"
@@ -7,8 +7,8 @@
 
 enum { THREADS = 256, BLOCKS_WANTED = 2048, MOST_SLICES = 64 };
 
-/* Of `turn` in parts of 2^-64 of a turn: quarters are taken off exactly, what is left lies within an eighth of a turn,
- * where the Taylor sums are good to the last place. */
+/* Computes the sine and cosine of `turn` in parts of 2^-64 of a turn: quarters are removed exactly; the rest is within
+ * an eighth of a turn, where the Taylor sums are exact to the last place. */
 static __device__ inline void sine_cosine(uint64_t turn, float *sine, float *cosine)
 {
     const float tick = 3.4061215800e-19F; /* 2 pi / 2^64 */
@@ -57,7 +57,7 @@ template <typename E, int N> static __global__ void __launch_bounds__(THREADS) r
         sine[u] *= job.magnitude;
         cosine[u] *= job.magnitude;
     }
-    /* Heads of all batches, numbered through. */
+    /* The heads of all batches, numbered consecutively. */
     for (int64_t i = (int64_t)blockIdx.y * abreast + threadIdx.x / packs; i < heads;
          i += (int64_t)gridDim.y * abreast) {
         int64_t token = i / job.heads * job.seq + blockIdx.x, head = i % job.heads;

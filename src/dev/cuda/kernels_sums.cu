@@ -1,15 +1,15 @@
-/* Sums of columns. Blocks sum runs of rows into partial sums, and a second kernel adds these up; how many runs there
- * are follows from shape and dtype alone, as the order of sums does. */
+/* Sums of columns. Blocks sum runs of rows into partial sums, and a second kernel adds these up. The number of runs
+ * follows from shape and dtype alone, and so does the order of sums. */
 #include "dev/cuda/element.cuh"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/sums.cuh"
 
-/* RUNS: two blocks for each processor of an A100, as of norms. */
+/* RUNS: two blocks for each multiprocessor of an A100, as for norms. */
 enum { WARPS = 8, RUNS = 216, SUM_LANES = 32, SUM_SLICES = 8 };
 
 /* ---- partial sums ------------------------------------------------------------------------------------------------ */
 
-/* A block sums SUM_LANES columns, SUM_SLICES runs of partials beside each other. */
+/* Adds up partial sums: a block has SUM_LANES columns, and SUM_SLICES runs of partials in parallel. */
 static __global__ void __launch_bounds__(SUM_LANES *SUM_SLICES) sums_finish(struct ah_cuda_sums s)
 {
     __shared__ double shared[SUM_SLICES][SUM_LANES];
@@ -40,7 +40,7 @@ cudaError_t ah__cuda_sums_enqueue(cudaStream_t stream, const struct ah_cuda_sums
 
 /* ---- sums of columns --------------------------------------------------------------------------------------------- */
 
-/* A block sums the columns of one warp's packs over a run of rows, its warps in turn. */
+/* Sums the columns of one warp's packs over a run of rows; the block's warps take rows in turn. */
 template <typename E, int N>
 static __global__ void __launch_bounds__(WARP *WARPS)
     column_sum(const E *x, float *partials, int64_t rows, int64_t cols, int64_t each)
@@ -70,7 +70,8 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     }
 }
 
-/* As many runs of rows as give each processor several blocks, but none of few rows. */
+/* Returns the number of runs, which gives each multiprocessor several blocks, but no run of few rows; *each: rows of a
+ * run. */
 static int64_t column_runs(int64_t rows, int64_t cols, int lanes, int64_t *each)
 {
     int64_t across = (cols + lanes * WARP - 1) / (lanes * WARP), wanted = (4 * RUNS + across - 1) / across;

@@ -1,4 +1,5 @@
-/* Tasks that are neither programs nor updates: casts, sums of squares, the clip factor. The same bits as dev/host's. */
+/* Tasks that are neither programs nor updates: casts, sums of squares, the clip factor. They have the same bits as
+ * dev/host's. */
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/task.cuh"
 
@@ -64,7 +65,7 @@ static cudaError_t cast_launch(cudaStream_t stream, void *to, const void *from, 
     return launch(cast_plain<To, From>, blocks_of(count, THREADS), THREADS, 0, stream, t, f, count);
 }
 
-/* The first elements of narrowing in place: one block has read all of them before it writes any. */
+/* Narrows the first elements in place: one block has read all of them before it writes any. */
 static __global__ void __launch_bounds__(IN_PLACE_THREADS) narrow_first(void *at, int64_t count)
 {
     unsigned short mine[IN_PLACE_EACH];
@@ -81,7 +82,7 @@ static __global__ void __launch_bounds__(IN_PLACE_THREADS) narrow_first(void *at
     }
 }
 
-/* What elements [n, 2n) are narrowed to lies where the floats [n/2, n) were, which an earlier pass has read. */
+/* Narrows in place. Elements [n, 2n) are written where the floats [n/2, n) were, which an earlier pass has read. */
 static cudaError_t narrow_in_place(cudaStream_t stream, void *at, int64_t count)
 {
     int64_t first = IN_PLACE_FIRST, done = count < first ? count : first;
@@ -229,8 +230,8 @@ cudaError_t ah__cuda_expand(cudaStream_t stream, const struct ah_task *task)
 static const int64_t squares_piece = 1 << 16;
 enum { SUMS = 32, AHEAD_BYTES = 128, MOST_PIECES = 4096, WARPS = 4 };
 
-/* Squares of floats are exact in double, so that a fused multiply-add is one rounding either way. What is too small for
- * float arithmetic is zero, as everywhere. */
+/* Adds the square of a float. It is exact in double, so that a fused multiply-add also rounds once. A float too small
+ * for float arithmetic counts as zero, as everywhere. */
 static __device__ inline double add_square(double sum, float value)
 {
     unsigned bits = __float_as_uint(value);
@@ -319,7 +320,7 @@ cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task)
     return launch(clip_scale, 1, 1, 0, stream, t.squares, t.count, t.limit, t.scale);
 }
 
-/* ---- sums in order of ranks: as comm/group.c has them. What a link brings is little beside what memory gives. ---- */
+/* ---- sums in order of ranks, as in comm/group.c: the link, not these kernels, limits their speed ----------------- */
 
 template <typename T> static __device__ inline const T *brought(const struct ah_cuda_rank_sum &sum, int rank)
 {

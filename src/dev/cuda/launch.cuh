@@ -1,10 +1,11 @@
-/* The one way kernels are launched. */
+/* The only way in which kernels are launched. */
 #ifndef AH_DEV_CUDA_LAUNCH_CUH
 #define AH_DEV_CUDA_LAUNCH_CUH
 
 #include <cuda_runtime.h>
 
-/* kernel<<<grid, block, shared_bytes, stream>>>(args...), with the arguments converted to the kernel's own types. */
+/* Launches kernel<<<grid, block, shared_bytes, stream>>>(args...), with the arguments converted to the kernel's own
+ * types. */
 template <typename... Params, typename... Args>
 static inline cudaError_t launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared_bytes,
                                  cudaStream_t stream, Args... args)

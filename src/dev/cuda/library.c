@@ -1,4 +1,4 @@
-/* Finds what the CUDA device calls beside the runtime. */
+/* Finds the functions that the CUDA device calls beside the runtime. */
 #include "dev/cuda/library.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ static const char cudnn_name[] = "libcudnn.so." TEXT(CUDNN_MAJOR);
 
 /* ---- libraries --------------------------------------------------------------------------------------------------- */
 
-/* Once loaded, libraries stay: they have state with the driver, and threads that may be on their way out. */
+/* Loads a library, which is never unloaded: it has state with the driver, and threads that may still be ending. */
 static void *library_load(const char **why, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -25,8 +25,8 @@ static void *library_load(const char **why, const char *path)
     return library;
 }
 
-/* A library in the first of the folders `named` (separated by ':') that has it; where none are named, where the system
- * looks. Null: `why` says why. A file that is there but does not load is not passed over for another. */
+/* Loads a library from the first of the folders `named` (separated by ':') that has it; if no folder is named, from
+ * where the system looks. Null: *why has the reason. If a file is there but does not load, no other is tried. */
 static void *library_find(const char **why, const char *named, const char *name)
 {
     char path[4096];
@@ -69,7 +69,7 @@ static int cublaslt_open(struct ah_cuda_library *library, const char *named)
     return AH_OK;
 }
 
-/* A machine may have none. */
+/* Opens cuDNN, which may be missing. */
 static int cudnn_open(struct ah_cuda_library *library, const char *named)
 {
     const char *why;
@@ -98,7 +98,8 @@ static int driver_find(void *out, const char *name)
     return AH_OK;
 }
 
-/* The names without the version that cuda.h's macros put behind them: the version is asked for as a number. */
+/* Finds the driver's functions, by names without the version that cuda.h's macros append: the version is asked for as a
+ * number. */
 static int driver_open(struct ah_cuda_library *library)
 {
 #define FIND(name) AH_TRY(driver_find(&library->name, #name));

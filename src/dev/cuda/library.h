@@ -1,5 +1,5 @@
-/* What the CUDA device calls that is not part of every installation: cuBLASLt, cuDNN, NCCL, and functions of the
- * driver. Found once for each opening; the CUDA runtime itself is linked in. */
+/* Functions that the CUDA device calls and that are not part of every installation: cuBLASLt, cuDNN, NCCL, and
+ * functions of the driver. Found once for each opening; the CUDA runtime itself is linked in. */
 #ifndef AH_DEV_CUDA_LIBRARY_H
 #define AH_DEV_CUDA_LIBRARY_H
 
@@ -56,27 +56,28 @@
     X(ncclRecv)                                                                                                        \
     X(ncclAllGather)
 
-/* Streams wait for a number in memory, events of a thread of the host, and write numbers, which are events for one. */
+/* Streams wait for a number in memory, which a thread of the host writes as an event, and write numbers, which are
+ * events for that thread. */
 #define AH_CUDA_DRIVER_LIST(X)                                                                                         \
     X(cuStreamWaitValue64)                                                                                             \
     X(cuStreamWriteValue64)
 
 struct ah_cuda_library {
-    void *cublaslt_library, *cudnn_library; /* dlopen's; cuDNN's is null where there is none */
-    void *nccl_library;                     /* null: not asked for */
+    void *cublaslt_library, *cudnn_library; /* of dlopen; cudnn_library is null if there is no cuDNN */
+    void *nccl_library;                     /* null: not needed */
 #define AH_CUDA_MEMBER(name) __typeof__(name) *name;
     AH_CUBLASLT_LIST(AH_CUDA_MEMBER)
     AH_CUDNN_LIST(AH_CUDA_MEMBER) /* null without cuDNN */
-    AH_NCCL_LIST(AH_CUDA_MEMBER)  /* null: not asked for */
+    AH_NCCL_LIST(AH_CUDA_MEMBER)  /* null: not needed */
     AH_CUDA_DRIVER_LIST(AH_CUDA_MEMBER)
 #undef AH_CUDA_MEMBER
 };
 
-/* Looks in the folder that the environment variable AUTOHETE_CUDA_LIBRARIES names (several, separated by ':'), and only
- * there; where it names none, where the system looks. AH_EDEVICE names what is missing and where it was looked for;
- * cuDNN may be missing. */
+/* Opens the libraries in the folders that the environment variable AUTOHETE_CUDA_LIBRARIES names (separated by ':'),
+ * and only there; if it names none, where the system looks. AH_EDEVICE names the missing library and where it was
+ * looked for; cuDNN may be missing. */
 int ah__cuda_library_open(struct ah_cuda_library *out);
-/* Finds NCCL, too, in the same way. AH_EDEVICE. */
+/* Opens NCCL, too, in the same way. AH_EDEVICE. */
 int ah__cuda_library_open_nccl(struct ah_cuda_library *library);
 void ah__cuda_library_close(struct ah_cuda_library *library); /* all zero is fine */
 

@@ -1,13 +1,13 @@
-/* Causal attention. Queries, keys and values side by side in one operand differ from three operands in strides only.
- * cuDNN does what it is made for, the device's own kernels the rest (attention_cudnn.h has the rule); who does it is
- * settled when a program is made ready. */
+/* Causal attention. Queries, keys and values side by side in one operand differ from three operands only in strides.
+ * cuDNN does the jobs for which it is made, the device's own kernels the rest (attention_cudnn.h has the rule); this is
+ * decided when a program is prepared. */
 #include "dev/cuda/attention_cudnn.h"
 #include "dev/cuda/program.h"
 #include "op/attention.h"
 
 #include <string.h>
 
-/* A call made ready. */
+/* A prepared call. */
 struct attention {
     struct ah_cuda_attention job; /* without addresses */
     struct ah_cuda_sdpa *sdpa;    /* null: own kernels */
@@ -19,7 +19,8 @@ static void attention_release(struct ah_cuda_call *call)
     ah__cuda_sdpa_free(attention->sdpa);
 }
 
-/* Of training in bf16 alone, where cuDNN is what one wants: the first that it does not do, else that it does all. */
+/* Records who does attention, for info(). Only for training in bf16, for which cuDNN is expected: the first job that
+ * cuDNN does not do, else that it does all. */
 static void path_tell(struct ah_cuda *cuda, const struct ah_cuda_attention *job, bool backward, const char *reason)
 {
     bool told = strncmp(cuda->attention, "own", 3) == 0;
@@ -49,13 +50,13 @@ static int path_choose(struct ah_cuda_call *call, struct attention *attention, b
     return AH_OK;
 }
 
-/* Positions are the last input of all four operators. */
+/* Returns the input with positions, the last of all four operators. */
 static int positions_input(const struct ah_cuda_call *call)
 {
     return ah__op_table[call->call->op]->inputs - 1;
 }
 
-/* `packed`: q, k and v side by side in tokens of 3 * channels. */
+/* Checks the shapes and fills the job. `packed`: q, k and v are side by side in tokens of 3 * channels. */
 static int geometry(struct ah_cuda_attention *job, const struct ah_cuda_call *call, const struct ah_shape *y,
                     bool packed)
 {
@@ -120,7 +121,7 @@ static int forward_enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_att
     return enqueue(bound, job, false);
 }
 
-/* `y`: the input that is the forward's result; the logarithms follow it. */
+/* Enqueues backward. `y`: the input that is the forward's result; the logarithms follow it. */
 static int backward_enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *job, int y)
 {
     job->dy = bound->in[0];
@@ -141,7 +142,8 @@ static int attention_bwd_prepare(struct ah_cuda_call *call)
     return call_prepare(call, &call->call->in[0], true, true);
 }
 
-/* Queries, keys and values in that order from `at` on, each for all heads or for one; queries are `at` itself. */
+/* Returns the address of queries, keys or values (`times` 0, 1, 2), which follow each other from `at` on, for all heads
+ * or for each head. */
 static char *channels_after(const struct ah_cuda_attention *job, const void *at, int times)
 {
     int64_t step = job->q_head > job->head_size ? job->head_size : job->channels;

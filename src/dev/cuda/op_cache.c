@@ -1,4 +1,4 @@
-/* Keys and values that stay from one token to the next. */
+/* Operators of the key/value cache. */
 #include "dev/cuda/attention.h"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
@@ -15,7 +15,8 @@ static const char *elements_after(const struct ah_cuda_bound *bound, int input, 
     return (const char *)bound->in[input] + count * ah__dtype_bytes(bound->call->dtype);
 }
 
-/* k and v apart are as one head each; side by side with q they lie behind it, for all heads or in each. */
+/* Enqueues a write. k and v in operands of their own count as one head; side by side with q they follow it, for all
+ * heads or for each head. */
 static int cache_write_enqueue(const struct ah_cuda_bound *bound)
 {
     const struct ah_call *call = bound->call->call;

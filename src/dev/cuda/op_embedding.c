@@ -22,7 +22,7 @@ static int embedding_enqueue(const struct ah_cuda_bound *bound)
 
 const struct ah_cuda_operator ah__cuda_embedding = {nothing_prepare, embedding_enqueue};
 
-/* As many tokens as a key of the sort has bits for. */
+/* Prepares backward. A key of the sort has bits for only so many tokens. */
 static int embedding_bwd_prepare(struct ah_cuda_call *call)
 {
     const struct ah_shape *dx = &call->call->in[0].meta.shape;

@@ -1,9 +1,9 @@
-/* The head's product and its loss by chunks of tokens: logits, their gradients in the same memory, and what these give
- * to the input and to the weight. The sum over chunks that is the weight's gradient has the chunks' order.
+/* The LM head's product and its loss by chunks of tokens: logits, their gradients in the same memory, and the gradients
+ * of the input and the weight. The weight's gradient is a sum over chunks, in their order.
  *
- * Rows of logits begin at multiples of 16 bytes whatever the vocabulary is (50257 is odd), for which cuBLASLt has its
- * fast kernels and the loss's kernel its wide accesses. The operator's chunks are a processor's: a GPU takes more
- * tokens at once, in its own workspace. */
+ * Rows of logits begin at multiples of 16 bytes for every vocabulary (50257 is odd), since cuBLASLt's fast kernels and
+ * the wide accesses of the loss's kernel need this. The operator's chunks suit a processor: a GPU takes more tokens at
+ * once, in its own workspace. */
 #include "dev/cuda/gemm.h"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
@@ -11,13 +11,14 @@
 /* The products of one chunk. */
 enum product { LOGITS, DX, DWEIGHT, PRODUCTS };
 
-/* Scratch, in this order: the scale, each row's loss, a chunk of logits where it is no operand, the products' own. */
+/* The layout of a prepared call. Scratch has, in this order: the scale, each row's loss, a chunk of logits if it is no
+ * operand, and the products' own. */
 struct head {
-    struct ah_cuda_gemm whole[PRODUCTS], rest[PRODUCTS]; /* of a whole chunk; of the last one, where it is shorter */
+    struct ah_cuda_gemm whole[PRODUCTS], rest[PRODUCTS]; /* products of a whole chunk, and of a shorter last one */
     int64_t rows, chunk, channels, vocab;
     int64_t stride;                            /* elements from one row of logits to the next */
-    bool own_logits;                           /* in the workspace */
-    int64_t losses_at, logits_at, products_at; /* bytes of it */
+    bool own_logits;                           /* logits are in the workspace */
+    int64_t losses_at, logits_at, products_at; /* byte offsets in it */
 };
 
 static void head_release(struct ah_cuda_call *call)
@@ -34,7 +35,7 @@ static int64_t aligned(int64_t bytes)
     return (bytes + AH_CUDA_ALIGN - 1) / AH_CUDA_ALIGN * AH_CUDA_ALIGN;
 }
 
-/* Chunks of x and dx begin at any multiple of a chunk. */
+/* Returns the alignment of the operands: chunks of x and dx begin at every multiple of a chunk. */
 static int64_t align_of(const struct ah_cuda_call *call, const struct head *head)
 {
     const struct ah_call *c = call->call;
@@ -45,7 +46,7 @@ static int64_t align_of(const struct ah_cuda_call *call, const struct head *head
     return bits & -bits;
 }
 
-/* The products of a chunk of `rows` tokens; not those whose results nobody wants. */
+/* Prepares the products of a chunk of `rows` tokens whose results are needed. */
 static int products_init(struct ah_cuda_gemm out[PRODUCTS], struct ah_cuda_call *call, int64_t rows)
 {
     const struct head *head = call->owned;
@@ -91,9 +92,9 @@ static int products_init(struct ah_cuda_gemm out[PRODUCTS], struct ah_cuda_call 
     return AH_OK;
 }
 
-/* How many tokens a chunk should have to keep this GPU busy, by shape and GPU alone: a chunk's product for dx, whose
- * result is the smallest, has two tiles for each multiprocessor; and the weight's gradient, which each chunk passes in
- * and out in fp32, hides behind the arithmetic. All its logits stay below a part of the GPU's memory. */
+/* Returns the tokens of a chunk that keep this GPU busy, by shape and GPU alone: a chunk's product for dx, whose result
+ * is the smallest, has two tiles for each multiprocessor; and the arithmetic hides the weight's gradient, which each
+ * chunk reads and writes in fp32. All logits of a chunk stay below a part of the GPU's memory. */
 static int64_t rows_wanted(const struct ah_cuda_call *call, const struct head *head)
 {
     enum { TILE = 128, TILES_EACH = 2, ROWS_LEAST = 2048, MEMORY_PART = 64 };
@@ -105,7 +106,7 @@ static int64_t rows_wanted(const struct ah_cuda_call *call, const struct head *h
     return rows < fits ? rows : fits;
 }
 
-/* `rows` or a few less: chunks nearly equal, in multiples of CHUNK_MULTIPLE. */
+/* Returns a size of chunks, at most `rows`: nearly equal, in multiples of CHUNK_MULTIPLE. */
 static int64_t chunk_of(const struct head *head, int64_t rows)
 {
     enum { CHUNK_MULTIPLE = 16 };
@@ -114,8 +115,8 @@ static int64_t chunk_of(const struct head *head, int64_t rows)
     return rounded <= rows ? rounded : each;
 }
 
-/* Rows of logits get longer where that costs no more than a 64th of their memory. A chunk lies in the operator's
- * scratch [chunk,vocab], or in the device's own workspace when this GPU wants more tokens than fit there. */
+/* Chooses the chunks. Rows of logits are padded if that costs no more than a 64th of their memory. A chunk is in the
+ * operator's scratch [chunk,vocab], or in the device's own workspace if this GPU needs more tokens than fit there. */
 static void chunks_choose(struct head *head, const struct ah_cuda_call *call, int64_t chunk)
 {
     enum { MOST_PART = 64 };
@@ -176,7 +177,7 @@ static int product(const struct ah_cuda_bound *bound, const struct ah_cuda_gemm 
     return ah__cuda_gemm_enqueue(gemm, bound->call->cuda, bound->stream, &at);
 }
 
-/* Rows [from, from + rows). */
+/* Enqueues the loss of rows [from, from + rows). */
 static int loss_enqueue(const struct ah_cuda_bound *bound, int64_t from, int64_t rows)
 {
     const struct head *head = bound->call->owned;

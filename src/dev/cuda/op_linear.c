@@ -1,14 +1,13 @@
-/* Linear layers: three products. (The column sum that is the bias's gradient is no product.)
+/* Linear layers: three products. (The bias's gradient is a column sum, no product.)
  *
- * Where gelu's backward comes right behind the product that makes its gradient, and writes over it, cuBLASLt does both
- * at once: the gradient of the activation is never stored, nor rounded. Whether it does follows from dtype, shape, GPU
- * and library, and a block has one backward program under every plan, so its bits do not depend on the plan. Its
- * forward twin is not used: programs of one block place the activation over the product's inputs in some modes and not
- * in others. */
+ * If gelu's backward directly follows the product that makes its gradient, and overwrites it, cuBLASLt does both at
+ * once: the gradient of the activation is neither stored nor rounded. This depends on dtype, shape, GPU and library; a
+ * block has one backward program under every plan, so its bits do not depend on the plan. The same fusion in forward is
+ * not used: in some modes the programs of a block place the activation over the product's inputs, in others not. */
 #include "dev/cuda/gemm.h"
 #include "dev/cuda/program.h"
 
-/* rows x in -> rows x out; the weight is [in, out], or [out, in] when attr.out_in. */
+/* Sizes of a layer from rows x in to rows x out. The weight is [in, out], or [out, in] if attr.out_in. */
 struct sizes {
     int64_t rows, in, out, weight_stride;
     bool out_in;
@@ -30,7 +29,7 @@ static void product_release(struct ah_cuda_call *call)
     ah__cuda_gemm_fini(call->owned, call->cuda);
 }
 
-/* The call is this product of inputs 0 and 1; its result is output 0. */
+/* Prepares the call as this product of inputs 0 and 1, with its result in output 0. */
 static int product_prepare(struct ah_cuda_call *call, struct ah_cuda_gemm_shape shape)
 {
     const struct ah_operand *const operands[] = {&call->call->in[0], &call->call->in[1], &call->call->in[2],
@@ -41,7 +40,7 @@ static int product_prepare(struct ah_cuda_call *call, struct ah_cuda_gemm_shape 
     shape.c_dtype = call->call->out[0].meta.dtype;
     shape.accumulate = call->adds[0];
     shape.align_bytes = ah__cuda_align(operands, (int)AH_LENGTH(operands));
-    AH_TRY(ah__new(&gemm, 1, sizeof *gemm)); /* the call's from here on */
+    AH_TRY(ah__new(&gemm, 1, sizeof *gemm)); /* owned by the call from here on */
     call->owned = gemm;
     call->release = product_release;
     if (shape.epilogue == AH_CUDA_GELU_BWD)
@@ -88,8 +87,8 @@ static bool same_place(const struct ah_operand *a, const struct ah_operand *b)
     return a->space == b->space && a->offset == b->offset;
 }
 
-/* Whether gelu's backward can be done with the product. On Hopper and the Blackwell of data centers alone: on GPUs
- * before it the fused product is known to be slower than both apart, and workstations' Blackwell has their kind of
+/* Returns true if gelu's backward can be fused with the product. Only on Hopper and the Blackwell of data centers: on
+ * older GPUs the fused product is known to be slower than the two apart, and workstations' Blackwell has their kind of
  * matrix instructions. */
 static bool is_fusible(const struct ah_cuda_call *call, const struct sizes *s)
 {
@@ -123,7 +122,7 @@ static int linear_bwd_x_enqueue(const struct ah_cuda_bound *bound)
 
 const struct ah_cuda_operator ah__cuda_linear_bwd_x = {linear_bwd_x_prepare, linear_bwd_x_enqueue};
 
-/* x^T dy, or dy^T x for a weight [out, in]. */
+/* Prepares x^T dy, or dy^T x for a weight [out, in]. */
 static int linear_bwd_w_prepare(struct ah_cuda_call *call)
 {
     struct sizes s = sizes_of(call, &call->call->in[1], &call->call->in[0]);

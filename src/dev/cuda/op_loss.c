@@ -2,7 +2,7 @@
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
 
-enum { SCALE_BYTES = 256 }; /* in front of the rows' losses */
+enum { SCALE_BYTES = 256 }; /* bytes before the rows' losses */
 
 static int cross_entropy_prepare(struct ah_cuda_call *call)
 {

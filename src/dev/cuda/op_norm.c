@@ -7,7 +7,7 @@ static int64_t last(const struct ah_shape *shape)
     return shape->dim[shape->rank - 1];
 }
 
-/* Rows are as long as the weight. */
+/* Returns the length of rows, which is the weight's. */
 static int64_t cols_of(const struct ah_call *call)
 {
     int weight = 0;
@@ -16,7 +16,7 @@ static int64_t cols_of(const struct ah_call *call)
     return last(&call->in[weight].meta.shape);
 }
 
-/* Rows are kept in registers. */
+/* Checks the length of rows, which are kept in registers. */
 static int norm_prepare(struct ah_cuda_call *call)
 {
     const struct ah_op_operand *row = &ah__op_table[call->call->op]->in[0];

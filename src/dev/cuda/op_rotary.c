@@ -1,12 +1,12 @@
-/* Rotation by position. How far a pair turns from one position to the next is worked out with the program, in double;
- * angles are then integers, exact at every position. */
+/* Rotation by position. The angle of a pair from one position to the next is computed when the program is prepared, in
+ * double; angles are then integers, exact at every position. */
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
 #include "op/rotary.h"
 
 #include <math.h>
 
-/* In parts of 2^-64 of a turn. */
+/* Returns an angle in parts of 2^-64 of a turn. */
 static uint64_t turn_of(double angle, bool back)
 {
     const double two_pi = 6.283185307179586476925;
@@ -15,7 +15,7 @@ static uint64_t turn_of(double angle, bool back)
     return back ? 0 - out : out;
 }
 
-/* Owned: how far each pair turns; backward is the same rotation the other way. */
+/* Prepares a call, which owns the angle of each pair; backward rotates by the negative angles. */
 static int rotary_prepare(struct ah_cuda_call *call)
 {
     const struct ah_attr *attr = &call->call->attr;

@@ -1,5 +1,5 @@
-/* Programs made ready and enqueued: what an operator needs is resolved once; enqueueing binds operands to addresses and
- * calls it. */
+/* Prepares and enqueues programs: everything that an operator needs is resolved once; enqueueing binds operands to
+ * addresses and calls it. */
 #include "dev/cuda/program.h"
 
 #include "dev/host/prepared.h"

@@ -1,4 +1,4 @@
-/* Lanes as streams: work enqueued when it is submitted, the number behind it, times. */
+/* Lanes as streams: enqueues work when it is submitted, followed by its number, and measures times. */
 #include "dev/cuda/stream.h"
 
 #include <string.h>
@@ -14,13 +14,13 @@ enum { NS_PER_S = 1000000000, EPOCH_NS = NS_PER_S, EPOCH_PATIENCE_NS = 50000 };
 
 /* ---- submitting -------------------------------------------------------------------------------------------------- */
 
-/* A lane's number, as the driver's functions want its address. */
+/* Returns the address of a lane's number in the driver's type. */
 static CUdeviceptr number_of(const struct ah_cuda *cuda, enum ah_lane lane)
 {
     return (CUdeviceptr)(uintptr_t)ah__cuda_passed(cuda, lane);
 }
 
-/* A work that has been reported has passed, and its slot may be another's by now. */
+/* Enqueues a wait. A reported work has passed, and its slot may be in use by another. */
 static int wait_enqueue(struct ah_cuda *cuda, const struct ah_cuda_stream *stream, struct ah_event event)
 {
     struct ah_cuda_stream *other = &cuda->stream[event.lane];
@@ -48,7 +48,7 @@ static int jitter_enqueue(struct ah_cuda_stream *stream)
     return AH_OK;
 }
 
-/* All but its number. */
+/* Enqueues a work without its number. */
 static int work_enqueue(struct ah_cuda_stream *stream, const struct ah_work *work, const struct ah_cuda_slot *slot)
 {
     struct ah_cuda *cuda = stream->cuda;
@@ -65,7 +65,8 @@ static int work_enqueue(struct ah_cuda_stream *stream, const struct ah_work *wor
     return jitter_enqueue(stream);
 }
 
-/* What a profiler shows: the label's words, and the partition as a number. Costs next to nothing without one. */
+/* Opens a range that profilers show: the label's text, and the partition as a number. Costs next to nothing without a
+ * profiler. */
 static void range_push(const struct ah_work *work)
 {
     nvtxEventAttributes_t range = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE};
@@ -76,7 +77,7 @@ static void range_push(const struct ah_work *work)
     nvtxRangePushEx(&range);
 }
 
-/* The work becomes the stream's before its number can come; `by` -1 takes that back. */
+/* Counts a work as the stream's, before its number can arrive; `by` -1 undoes this. */
 static void work_count(struct ah_cuda_stream *stream, int by)
 {
     struct ah_cuda *cuda = stream->cuda;
@@ -105,7 +106,7 @@ static int work_start(struct ah_cuda_stream *stream, const struct ah_work *work,
     return ah__fail(AH_EDEVICE, "cuStreamWriteValue64: CUDA error %d", (int)error);
 }
 
-/* Whether an earlier failure keeps all work from starting; then this one is taken as skipped. */
+/* Returns true if an earlier failure prevents all work from starting; then counts this one as skipped. */
 static bool work_is_skipped(struct ah_cuda_stream *stream)
 {
     struct ah_cuda *cuda = stream->cuda;
@@ -119,7 +120,8 @@ static bool work_is_skipped(struct ah_cuda_stream *stream)
     return skipped;
 }
 
-/* Enqueues a work that the lanes have taken. A failure is the work's, and reaches the caller of wait_any in order. */
+/* Enqueues a work that the lanes have taken. A failure belongs to the work, and reaches the caller of wait_any in
+ * order. */
 static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *work, uint64_t sequence)
 {
     struct ah_cuda *cuda = stream->cuda;
@@ -135,14 +137,15 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     int status = work_start(stream, work, slot, sequence);
     if (status == AH_OK)
         return;
-    cudaError_t fault = ah__cuda_fault(stream); /* then the label is only that of the work with which it was seen */
+    cudaError_t fault = ah__cuda_fault(stream); /* a fault of the GPU: the label is only that of the work that noticed
+                                                 * it */
     if (fault != cudaSuccess)
         status = ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(fault));
     ah__cuda_label_prefix(status, stream->lane, &work->label);
     pthread_mutex_lock(&cuda->mutex);
     cuda->lost = cuda->lost || fault != cudaSuccess;
     ah__cuda_failure_keep(cuda, status);
-    stream->submitted++; /* not before the failure is known: it may end at once */
+    stream->submitted++; /* only now that the failure is known, since the work may end at once */
     ah__cuda_skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
     ah__cuda_group_abandon(cuda);
@@ -159,7 +162,7 @@ int ah__cuda_submit(struct ah_dev *dev, const struct ah_work *work, struct ah_ev
 
 /* ---- clocks ------------------------------------------------------------------------------------------------------ */
 
-/* Whether an epoch's event may be recorded anew: no work in flight is counted from it. */
+/* Returns true if an epoch's event may be recorded again: no work in flight counts from it. */
 static bool epoch_is_free(const struct ah_cuda *cuda, uint64_t number)
 {
     for (int i = 0; i < AH_LANE_COUNT; i++) {
@@ -171,7 +174,7 @@ static bool epoch_is_free(const struct ah_cuda *cuda, uint64_t number)
     return true;
 }
 
-/* Records an event and looks for it for a moment: a busy GPU is asked again later. */
+/* Records an event and waits for it for a moment. If the GPU is busy, the caller tries again later. */
 static int epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
 {
     uint64_t number = cuda->epoch_last + 1;
@@ -208,7 +211,7 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* What a work waited for and is reported after it ended no later than it began. */
+/* Limits the ends of works for which this one waited, and which are reported after it, to its start. */
 static void waits_bound(struct ah_cuda *cuda, const struct ah_cuda_slot *slot, int64_t start_ns)
 {
     for (int i = 0; i < slot->waits; i++) {
@@ -218,7 +221,7 @@ static void waits_bound(struct ah_cuda *cuda, const struct ah_cuda_slot *slot, i
     }
 }
 
-/* When all that a work waited for was over, as far as that is still known. */
+/* Returns the end of all works for which this one waited, as far as it is still known. */
 static int64_t waits_end_ns(struct ah_cuda *cuda, const struct ah_cuda_slot *slot)
 {
     int64_t end_ns = 0;
@@ -230,8 +233,8 @@ static int64_t waits_end_ns(struct ah_cuda *cuda, const struct ah_cuda_slot *slo
     return end_ns;
 }
 
-/* By the GPU's clock, told in the host's. Two clocks agree to some microseconds only: what came after something else
- * never begins before that, on whichever side it was, and nothing ends after the host knew of it. */
+/* Measures times by the GPU's clock, in the host's time. The clocks agree only to some microseconds, so the caller
+ * makes sure that no work begins before one that it follows has ended; and no work ends after the host knew of it. */
 static void times_measure(struct ah_cuda *cuda, const struct ah_cuda_slot *slot, struct ah_done *done, int64_t over_ns)
 {
     struct ah_cuda_epoch *epoch = &cuda->epoch[slot->epoch % AH_CUDA_EPOCHS];
@@ -242,7 +245,7 @@ static void times_measure(struct ah_cuda *cuda, const struct ah_cuda_slot *slot,
     done->end_ns = event_ns(epoch, slot->end);
 }
 
-/* False after a failure, when CUDA is not asked any more and times say nothing. */
+/* Fills the times. Returns false after a failure, when CUDA is not called and times mean nothing. */
 static bool times_fill(struct ah_cuda_stream *stream, struct ah_cuda_slot *slot, struct ah_done *done)
 {
     struct ah_cuda *cuda = stream->cuda;
@@ -274,7 +277,7 @@ int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
     if (!lives || now_ns < cuda->epoch_next_ns || epoch_renew(cuda, now_ns) == AH_OK)
         return AH_OK;
     pthread_mutex_lock(&cuda->mutex);
-    ah__cuda_failure_keep(cuda, AH_EDEVICE); /* what is submitted from now on ends with it */
+    ah__cuda_failure_keep(cuda, AH_EDEVICE); /* work submitted from now on ends with this failure */
     pthread_mutex_unlock(&cuda->mutex);
     return AH_OK;
 }
@@ -293,7 +296,7 @@ static int stream_open(struct ah_cuda_stream *stream)
     return AH_OK;
 }
 
-/* Asks for what all ordering and all completions rest on: a GPU without it says so here. */
+/* Checks the memory operations on which ordering and completions depend: a GPU without them fails here. */
 static int values_check(struct ah_cuda *cuda)
 {
     CUstream stream = (CUstream)cuda->stream[AH_LANE_COMPUTE].work;
@@ -311,7 +314,7 @@ static int values_check(struct ah_cuda *cuda)
                                             (int)error);
 }
 
-/* Else it readies itself when it is first called, by whichever device's thread. */
+/* Initializes NVTX. Otherwise its first call would, on the thread of any device. */
 static void ranges_ready(void)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -4,12 +4,12 @@
 
 #include "dev/cuda/state.h"
 
-/* Streams and events of all lanes but the host's, the lanes' numbers and the thread that reads them, the first epoch.
- * What was made when it fails is given back by ah__cuda_watch_stop and ah__cuda_streams_close. */
+/* Opens the streams and events of all lanes but the host's, the lanes' numbers and the thread that reads them, and the
+ * first epoch. After a failure ah__cuda_watch_stop and ah__cuda_streams_close free the rest. */
 int ah__cuda_streams_open(struct ah_cuda *cuda);
-/* Waits for what is on the streams; the first error. */
+/* Waits for all work on the streams. Returns the first error. */
 cudaError_t ah__cuda_streams_drain(struct ah_cuda *cuda);
-/* Forgets a failure that was not the GPU's; nothing is in flight. */
+/* Clears a failure that was not the GPU's. Nothing may be in flight. */
 void ah__cuda_streams_settle(struct ah_cuda *cuda);
 void ah__cuda_streams_close(struct ah_cuda *cuda);
 /* Members of struct ah_dev_ops. */

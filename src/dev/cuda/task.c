@@ -1,4 +1,4 @@
-/* What the lanes of the CUDA device do for a task: streams by launches and copies, the host lane by dev/host. */
+/* Runs a task on the lanes of the CUDA device: streams by launches and copies, the host lane by dev/host. */
 #include "dev/cuda/task.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ int ah__cuda_task(struct ah_cuda *cuda, enum ah_lane lane, const struct ah_task 
         return ah__cuda_status("sqnorm", ah__cuda_sqnorm(stream->work, task, stream->partials));
     case AH_TASK_CLIP:
         return ah__cuda_status("clip", ah__cuda_clip(stream->work, task));
-    case AH_TASK_DELAY: /* refused by the check */
+    case AH_TASK_DELAY: /* regions.h's check refuses it */
     case AH_TASK_COLLECTIVE:
         break;
     }
@@ -89,7 +89,7 @@ static int host_task(struct ah_cuda *cuda, const struct ah_task *task)
     case AH_TASK_PROGRAM:
     case AH_TASK_COLLECTIVE:
     case AH_TASK_DELAY:
-        break; /* refused by the check */
+        break; /* regions.h's check refuses it */
     }
     return AH_OK;
 }

@@ -1,4 +1,4 @@
-/* What the kernels of tasks share: grids, and elements widened and narrowed as the host does. */
+/* Declarations that the kernels of tasks share: grids, and elements widened and narrowed as on the host. */
 #ifndef AH_DEV_CUDA_TASK_CUH
 #define AH_DEV_CUDA_TASK_CUH
 
@@ -18,7 +18,8 @@ static inline bool is_aligned(const void *at, uintptr_t bytes)
     return reinterpret_cast<uintptr_t>(at) % bytes == 0;
 }
 
-/* bfloat16 as bits, so that what is not a number or too small for arithmetic comes out as the host has it. */
+/* Returns the bits of a bfloat16. Integer arithmetic gives the host's result for NaN and for values too small for float
+ * arithmetic. */
 static __device__ inline unsigned short narrowed(float value)
 {
     unsigned bits = __float_as_uint(value), quiet = bits | 0x400000U;

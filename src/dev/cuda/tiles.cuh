@@ -1,4 +1,5 @@
-/* Tiles of 64 rows and 64 columns in registers and shared memory, and their products: what attention is made of. */
+/* Tiles of 64 rows and 64 columns in registers and shared memory, and their products: the building blocks of
+ * attention. */
 #ifndef AH_DEV_CUDA_TILES_CUH
 #define AH_DEV_CUDA_TILES_CUH
 
@@ -9,16 +10,16 @@
 #define THREADS 256
 #define DEPTH 32  /* channels of scores staged at a time */
 #define ROWS 16   /* rows of the second factor staged at a time */
-#define STRIDE 68 /* of 64 columns in shared memory: 16-byte aligned, rows in different banks */
+#define STRIDE 68 /* stride of 64 columns in shared memory: 16-byte aligned, rows in different banks */
 
-/* What the tiles of a block pass through. `along` holds ROWS rows of up to 256 channels where `across` was. */
+/* Shared memory for the tiles of a block. `along` stages ROWS rows of up to 256 channels in `across`. */
 struct alignas(16) tiles {
     float across[2][DEPTH][STRIDE];
     float factor[TILE][STRIDE];
 };
 static_assert(ROWS * AH_CUDA_ATTENTION_MAX_HEAD <= 2 * DEPTH * STRIDE, "rows are staged where scores were");
 
-/* Rows of one head: row r is at `at + r * stride`, and the first `rows` of them exist. */
+/* Rows of one head: row r is at `at + r * stride`; the first `rows` of them exist. */
 template <typename E> struct rows {
     const E *at;
     int64_t stride;
@@ -43,8 +44,8 @@ template <typename E> static __device__ inline void quad_store(E *to, float4 x)
     pack_store(to, y);
 }
 
-/* Channels [channel, channel + 4) of a row, zeros behind the last. `size` a multiple of 4 makes every such group whole
- * and aligned. */
+/* Loads channels [channel, channel + 4) of a row, with zeros beyond the last. If `size` is a multiple of 4, every such
+ * group is whole and aligned. */
 template <typename E> static __device__ inline float4 channels_load(const E *row, int channel, int size)
 {
     if (size % 4 == 0)
@@ -87,7 +88,7 @@ static __device__ inline void outer(float sum[4][4], float4 left, float4 right)
             sum[i][j] = fmaf(l[i], r[j], sum[i][j]);
 }
 
-/* to[channel][row]: channels [from, from + DEPTH) of a tile, zeros where there is nothing. */
+/* Stages to[channel][row]: channels [from, from + DEPTH) of a tile, with zeros where it has none. */
 template <typename E>
 static __device__ inline void stage_across(float (*to)[STRIDE], const rows<E> &tile, int from, int size)
 {
@@ -103,7 +104,7 @@ static __device__ inline void stage_across(float (*to)[STRIDE], const rows<E> &t
     }
 }
 
-/* sum[i][j] = left row 4y + i times right row 4x + j. Begins and ends with nobody reading what is staged. */
+/* Computes sum[i][j] = left row 4y + i times right row 4x + j. When it begins and ends, no thread reads staged data. */
 template <typename E>
 static __device__ inline void across(float sum[4][4], tiles *s, const rows<E> &left, const rows<E> &right, int size)
 {
@@ -123,8 +124,9 @@ static __device__ inline void across(float sum[4][4], tiles *s, const rows<E> &l
     }
 }
 
-/* sum[c] += factor^T times the channels [64c, 64c + 64) of a tile: row 4y + i of the sum takes factor[t][4y + i] of
- * each of the tile's rows t. Begins with factor written, not yet awaited; ends with nobody reading anything. */
+/* Computes sum[c] += factor^T times the channels [64c, 64c + 64) of a tile: row 4y + i of the sum takes factor[t][4y +
+ * i] of each of the tile's rows t. When it begins, factor is written but not synchronized; when it ends, no thread
+ * reads staged data. */
 template <typename E, int C>
 static __device__ inline void along(float sum[C][4][4], tiles *s, const rows<E> &tile, int size)
 {
@@ -149,7 +151,7 @@ static __device__ inline void along(float sum[C][4][4], tiles *s, const rows<E> 
     }
 }
 
-/* factor[key][query] = what is [query][key]; or as it is. */
+/* Stores factor[key][query] from [query][key]; or without transposing. */
 static __device__ inline void factor_put(tiles *s, const float part[4][4], bool across)
 {
     const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
@@ -162,7 +164,7 @@ static __device__ inline void factor_put(tiles *s, const float part[4][4], bool 
     }
 }
 
-/* The thread's part of a tile of results: = or += sum * factor of its row. */
+/* Stores the thread's part of a tile of results: = or += sum * factor of its row. */
 template <typename E, int C>
 static __device__ inline void tile_store(E *to, int64_t stride, int64_t rows, int size, const float sum[C][4][4],
                                          const float factor[4], bool adds)

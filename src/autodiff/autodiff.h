@@ -11,7 +11,7 @@
 /* A parameter of the graph. */
 struct ah_autodiff_param {
     int value;
-    bool written; /* its gradient has been written before: new operators add to it. Updated */
+    bool written; /* its gradient has been written before: new operators add to it; updated */
     bool frozen;  /* it has no gradient */
 };
 

@@ -31,9 +31,9 @@ int ah__tape_own(struct ah_tape *tape, int *grad);
 
 /* Appends an operator whose output 0 is the gradient of a parameter; appends nothing for a frozen one. */
 int ah__tape_param(struct ah_tape *tape, enum ah_op op, struct ah_attr attr, struct ah_values in, int param);
-/* Note the gradient of a parameter by hand, for operators with several outputs. begin: sets bit `output` of attr->acc
- * if the parameter's gradient has been written before, and remembers that it now is. end: `grad` is that gradient. A
- * frozen parameter's gradient goes nowhere: such outputs are optional. */
+/* Note the gradient of a parameter of an operator with several outputs. begin: sets bit `output` of attr->acc if the
+ * parameter's gradient has been written before, and remembers that it now is. end: `grad` is that gradient. A frozen
+ * parameter's gradient is discarded: such outputs are optional. */
 void ah__tape_param_begin(struct ah_tape *tape, struct ah_attr *attr, int output, int param);
 int ah__tape_param_end(struct ah_tape *tape, int param, int grad);
 

@@ -36,7 +36,7 @@ static int syntax_fault(struct ah_json_fault *fault, const char *text, size_t at
     return fault_set(fault, at, length, "a syntax error at %s", byte);
 }
 
-/* ---- where a value ends ------------------------------------------------------------------------------------------ */
+/* ---- end of a value ---------------------------------------------------------------------------------------------- */
 
 /* The token that may come next. FIRST: the bracket may also close at once. */
 enum state { VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, AFTER };

@@ -21,7 +21,7 @@ struct ah_json_members {
     size_t length, at; /* bytes of the text, and how many of them were read: begin with 0 */
     const char *key;   /* [key_length] as in the text, escapes included, without quotes */
     size_t key_length;
-    size_t value; /* where the member's value begins */
+    size_t value; /* position of the member's value */
 };
 /* Reads the next key and finds its value; the caller then moves `at` behind the value with
  * ah__json_value_end(&members->at, ..). At the object's end *more is false and `at` behind it. Fails as above. */

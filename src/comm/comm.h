@@ -32,7 +32,7 @@ struct ah_comm_ops {
     /* Checks without waiting that the other ranks are alive, for callers that wait for them elsewhere. AH_EDEVICE:
      * another rank has failed or is silent; this rank cannot go on, but is not the cause. */
     int (*look)(struct ah_comm *comm);
-    /* Tells the others that this rank is done or has failed, and waits until they have said the same, after a failure
+    /* Tells the others that this rank is done or has failed, and waits until they have done so, too, after a failure
      * for at most a few seconds. Returns the status of all: this rank's failure, or another rank's with its message if
      * that came first. *together: all ranks have answered. Only close may follow. */
     int (*end)(struct ah_comm *comm, int status, bool *together);

@@ -282,7 +282,7 @@ static int ids_read(struct ah_document *out, struct ah_form_record *record)
 
 /* ---- which form -------------------------------------------------------------------------------------------------- */
 
-/* Forms in order: the first one is taken of which the record has both keys (the second may be null). */
+/* Forms, in order of preference: a record has the first form whose keys it has (the second may be null). */
 static const struct form {
     enum ah_data_format format;
     const char *first, *second;

@@ -50,7 +50,7 @@ struct ah_node {
 };
 
 struct ah_scope {
-    const char *name; /* its own part, "attn" */
+    const char *name; /* the scope's own part of its path, "attn" */
     int parent;       /* -1: top level */
 };
 
@@ -87,10 +87,10 @@ struct ah_graph {
     char **linears;          /* the last parts of linear layers' names */
     struct ah_adapter *adapters;
     size_t linear_count, linear_capacity, adapter_count, adapter_capacity;
-    int status; /* of the first wrong recording call, else AH_OK */
+    int status; /* status of the first wrong recording call, else AH_OK */
     char *message;
     bool finished;
-    uint64_t config_hash; /* of the model's configuration text, 0: unknown; goes into signatures */
+    uint64_t config_hash; /* hash of the model's configuration text, 0: unknown; goes into signatures */
 };
 
 /* Appends a value without a producer, with memory of its own. *out receives its number. */

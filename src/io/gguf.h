@@ -11,7 +11,7 @@
 
 /* A format of tensor elements, which are stored in blocks of `block` elements and `bytes` bytes. */
 struct ah_gguf_type {
-    uint32_t id; /* in the file */
+    uint32_t id; /* number in files */
     const char *name;
     int block, bytes;
     /* Converts whole blocks, `count` elements in all, at any address, to floats; null: a type that is not supported. */

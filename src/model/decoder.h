@@ -46,8 +46,8 @@ struct ah_decoder {
     bool qkv_bias, out_bias, mlp_bias;
     enum ah_decoder_norms norms;
     enum ah_decoder_qk_norm qk_norm;
-    /* Factors, 1 if there is none: of embeddings; of the results of attention and feed-forward network; of logits; of
-     * queries times keys, where 0 stands for 1 / sqrt(head_dim). */
+    /* Factors, by default 1: of embeddings; of the results of attention and feed-forward network; of logits; of queries
+     * times keys, where 0 means 1 / sqrt(head_dim). */
     double embedding_scale, residual_scale, logit_scale, attention_scale;
     double attention_cap, logit_cap; /* soft caps of scaled scores and of logits; 0: none */
     bool tied;                       /* the head reads the embedding table */

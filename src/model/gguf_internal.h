@@ -47,7 +47,7 @@ struct ah_gguf_size {
 };
 
 struct ah_gguf_arch {
-    const char *name, *model_type;    /* in the file; in config.json */
+    const char *name, *model_type;    /* name in files; model_type in config.json */
     bool permuted;                    /* queries and keys are permuted, for rotations of adjacent channels */
     bool states_bias;                 /* config.json says whether attention has biases */
     bool states_mlp_bias;             /* config.json says whether the feed-forward network has biases */

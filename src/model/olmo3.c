@@ -3,7 +3,7 @@
 
 static const char *const keys[] = {AH_DECODER_KEYS, "attention_bias", "sliding_window", "layer_types", NULL};
 
-#define LOCAL_THETA 500000.0 /* what transformers takes where a flat rope_theta is read */
+#define LOCAL_THETA 500000.0 /* the theta that transformers uses for configurations with a flat rope_theta */
 
 /* Without layer_types every fourth block has full attention. */
 static int read(struct ah_decoder *decoder, const struct ah_json *json)

@@ -8,7 +8,7 @@
 /* A matrix product: parameters NAME.weight, [out, in] unless `in_first`, and NAME.bias [out]. */
 struct ah_part_linear {
     int64_t in, out;
-    double std; /* of the weight's initial values; the bias begins at zero */
+    double std; /* standard deviation of the weight's initial values; the bias begins at zero */
     bool bias, in_first;
 };
 

@@ -82,7 +82,7 @@ static int pieces_start(enum ah_channel channel, int set, const struct ah_transf
     return started;
 }
 
-/* Tests the requests; returns the first error of a message, of which MPI_Testall would only say that there is one. */
+/* Tests the requests; returns the first error of a message. MPI_Testall would only report that there is an error. */
 static int pieces_test(bool *done, enum ah_channel channel, int set, int count)
 {
     int error = MPI_SUCCESS;

@@ -9,7 +9,7 @@ enum { CAST_PIECE = 1 << 16, IN_PLACE_FIRST = 2048 };
 struct cast {
     const struct ah_host_kernels *kernels;
     const struct ah_task *task;
-    int64_t from; /* the first element */
+    int64_t from; /* first element to cast */
     struct ah_pieces pieces;
 };
 
@@ -43,8 +43,8 @@ static void cast_range(struct ah_pool *pool, struct cast *job, int64_t from, int
     ah__pool_run(pool, cast_piece, job->pieces.count, job);
 }
 
-/* What elements [n, 2n) are narrowed to lies where the floats [n/2, n) were, which have been read by then: each pass
- * may run in pieces, and doubles what is done. */
+/* Narrows in place. Elements [n, 2n) are written where the floats [n/2, n) were, which an earlier pass has read: so
+ * each pass may run in pieces, and doubles the number of narrowed elements. */
 static void narrow_in_place(struct ah_pool *pool, struct cast *job)
 {
     uint16_t first[IN_PLACE_FIRST];

@@ -9,7 +9,8 @@
 
 enum { PATH_BYTES = 1024, FILE_BYTES = 8192 };
 
-/* Of the two versions: where memory groups are mounted, the field of /proc/self/cgroup that names them, their files. */
+/* The two versions of control groups: where memory groups are mounted, the field of /proc/self/cgroup with their name,
+ * and their files. */
 struct version {
     const char *mount, *controller, *limit, *use, *reclaimable;
 };
@@ -29,7 +30,7 @@ static bool slurp(char text[FILE_BYTES], const char *path)
     return length > 0;
 }
 
-/* A file that holds one number; false also for "max". */
+/* Reads a file that has one number; false also for "max". */
 static bool read_number(int64_t *out, const char *folder, const char *name)
 {
     char path[PATH_BYTES], text[FILE_BYTES], *end;
@@ -40,7 +41,7 @@ static bool read_number(int64_t *out, const char *folder, const char *name)
     return end != text && *out >= 0;
 }
 
-/* The value of the line "KEY VALUE"; 0: there is none. */
+/* Returns the value of the line "KEY VALUE"; 0: no such line. */
 static int64_t read_stat(const char *folder, const char *key)
 {
     char path[PATH_BYTES], text[FILE_BYTES];
@@ -64,7 +65,7 @@ static int64_t left_of(const struct version *version, const char *folder)
     return limit > kept ? limit - kept : 0;
 }
 
-/* The path of this process's group: behind the second colon of the line "NUMBER:CONTROLLERS:PATH". */
+/* Finds the path of this process's group: after the second colon of the line "NUMBER:CONTROLLERS:PATH". */
 static bool group_path(char *out, size_t size, const char *text, const char *controller)
 {
     for (const char *line = text, *end; line; end = strchr(line, '\n'), line = end ? end + 1 : NULL) {
@@ -81,7 +82,8 @@ static bool group_path(char *out, size_t size, const char *text, const char *con
     return false;
 }
 
-/* From the group's folder up to the mount. In a container the path may be the host's; the mount is its own then. */
+/* Returns the least memory left from the group's folder up to the mount. In a container the path may be the host's;
+ * then only the mount, which is the container's own, counts. */
 static int64_t left_upwards(const struct version *version, const char *root, const char *group)
 {
     char folder[PATH_BYTES];

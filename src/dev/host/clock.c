@@ -46,7 +46,7 @@ void ah__host_transfer(void *to, const void *from, int64_t bytes, int64_t bytes_
         memcpy(to, from, (size_t)bytes);
         return;
     }
-    /* A piece lasts some 200 us, so that neither the sleeps nor the bursts between them weigh on the other lanes. */
+    /* A piece takes about 200 us, so that neither the sleeps nor the bursts between them disturb the other lanes. */
     enum { LEAST_PIECE = 64 << 10, PIECES_PER_S = 5000 };
     int64_t piece = bytes_per_s / PIECES_PER_S;
     piece = piece < LEAST_PIECE ? LEAST_PIECE : piece;

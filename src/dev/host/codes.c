@@ -7,13 +7,14 @@
 #include "dev/host/task.h"
 #include "op/f16.h"
 
-enum { EXPAND_BLOCKS = 256 }; /* in a piece */
+enum { EXPAND_BLOCKS = 256 }; /* blocks in a piece */
 
 static const float nf4[16] = AH_NF4_VALUES;
 
 /* ---- from floats ------------------------------------------------------------------------------------------------- */
 
-/* The largest magnitude of a group; NaN where one is not finite, 0 where values that stand for it were subnormal. */
+/* Returns the largest magnitude of a group; NaN if a value is not finite, 0 if it is so small that decoded values would
+ * be subnormal. */
 static float most_of(const float *values, int count)
 {
     float most = 0;
@@ -26,20 +27,20 @@ static float most_of(const float *values, int count)
     return most < 0x1p-100F ? 0 : most;
 }
 
-/* Codes of 0 where the scale is 0 or no number. */
+/* Encodes a block; the codes are 0 if the scale is 0 or not a number. */
 static void int8_narrow(char *to, const float values[AH_CODES_BLOCK])
 {
     for (int g = 0; g < AH_CODES_BLOCK / AH_INT8_GROUP; g++) {
         float scale = most_of(values + g * AH_INT8_GROUP, AH_INT8_GROUP) / 127;
         float inverse = scale > 0 ? 1 / scale : 0;
-        uint16_t half = ah__f16_of(scale); /* of NaN one that is none either */
+        uint16_t half = ah__f16_of(scale); /* NaN for NaN */
         for (int i = g * AH_INT8_GROUP; i < (g + 1) * AH_INT8_GROUP; i++)
             to[i] = inverse > 0 ? (char)lroundf(values[i] * inverse) : 0;
         memcpy(to + AH_CODES_BLOCK + 2 * g, &half, sizeof half);
     }
 }
 
-/* The nearest value's number; in the middle of two the lower one. */
+/* Returns the number of the nearest value; of two equally near ones the lower. */
 static unsigned nf4_of(float fraction)
 {
     unsigned code = 0;
@@ -95,7 +96,7 @@ void ah__codes_widen(float *values, const void *from, int64_t count, enum ah_cod
 struct expand {
     const struct ah_host_kernels *kernels;
     const struct ah_task *task;
-    struct ah_pieces pieces; /* of blocks */
+    struct ah_pieces pieces; /* pieces of blocks */
 };
 
 static void expand_piece(void *context, int index, int worker)

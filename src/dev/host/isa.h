@@ -1,4 +1,4 @@
-/* Which instruction set the kernels of this process use. All give the same bits; a wider one gives them sooner. */
+/* The instruction set that the kernels of this process use. All give the same bits; wider ones are faster. */
 #ifndef AH_DEV_HOST_ISA_H
 #define AH_DEV_HOST_ISA_H
 
@@ -6,11 +6,11 @@
 
 enum ah_isa { AH_ISA_AVX512, AH_ISA_AVX2, AH_ISA_PLAIN, AH_ISA_COUNT };
 
-/* The widest this processor runs, unless another is forced. */
+/* Returns the widest instruction set of this processor, unless another is forced. */
 enum ah_isa ah__host_isa(void);
-/* "avx512", "avx2" or "plain". */
+/* Returns "avx512", "avx2" or "plain". */
 const char *ah__host_isa_name(void);
-/* For tests of equal bits: by name, where this processor runs it; null undoes. */
+/* Forces an instruction set by name, if this processor has it; null undoes this. For tests of equal bits. */
 void ah__host_isa_force(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* Frozen matrices in fewer bits (op/codes.h) to floats or BF16, a part of kernels_isa.h. */
+/* Decodes frozen matrices in fewer bits (op/codes.h) to floats or BF16; a part of kernels_isa.h. */
 #include "op/codes.h"
 #include "op/f16.h"
 
@@ -12,7 +12,7 @@ AH_INLINE void expanded_store(void *to, int at, v16 x, const bool bf16)
         v_store((float *)to + at, x);
 }
 
-/* A block's. */
+/* Decodes a block. */
 AH_INLINE void int8_expand(void *to, const uint8_t *from, const bool bf16)
 {
     for (int g = 0; g < AH_CODES_BLOCK / AH_INT8_GROUP; g++) {

@@ -1,4 +1,4 @@
-/* The host's arithmetic for any processor: the same lanes in plain C. */
+/* The host's arithmetic for any processor: the same 16 lanes in plain C. */
 #define AH_SIMD 1
 #include "dev/host/kernels_isa.h"
 

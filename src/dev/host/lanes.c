@@ -22,10 +22,10 @@ struct lane {
     bool started;
     pthread_t thread;
     struct entry *ring; /* an entry belongs to the lane between submit and completion, else to the driver */
-    /* guarded by the mutex */
+    /* protected by the mutex */
     pthread_cond_t wake;
-    bool asleep;           /* nothing to do, or waiting for `needs` */
-    struct ah_event needs; /* while asleep: {0,0} when it waits for a submit */
+    bool asleep;           /* has nothing to do, or waits for `needs` */
+    struct ah_event needs; /* awaited event while asleep; {0,0}: waits for a submit */
     uint64_t submitted, finished, reported;
 };
 
@@ -38,7 +38,7 @@ struct ah_lanes {
     int waiting; /* threads in ah__lanes_wait */
     int failed;  /* the first failed work's status, else AH_OK */
     char message[512];
-    unsigned char order[AH_LANE_COUNT * AH_LANE_RING]; /* lanes of finished work in order of completion */
+    unsigned char order[AH_LANE_COUNT * AH_LANE_RING]; /* lanes of completed works, in order of completion */
     uint64_t order_in, order_out;
     struct lane lane[AH_LANE_COUNT];
 };
@@ -68,7 +68,7 @@ static void lane_sleep(struct lane *lane, struct ah_event needs)
     lane->asleep = false;
 }
 
-/* The next entry, once its waits have passed; null when all lanes stop. */
+/* Returns the next entry, once its waits have passed; null when all lanes stop. */
 static struct entry *entry_next(struct lane *lane)
 {
     struct ah_lanes *lanes = lane->lanes;
@@ -115,7 +115,7 @@ static uint64_t in_flight(const struct ah_lanes *lanes)
     return count;
 }
 
-/* A wait for something never submitted would block the lane for ever. */
+/* Checks a work. A wait for an event that was never submitted would block the lane for ever. */
 static int work_check(const struct ah_lanes *lanes, const struct ah_work *work)
 {
     const char *device = lanes->config.device;
@@ -187,7 +187,7 @@ static void *lane_main(void *argument)
     return NULL;
 }
 
-/* ---- what the device calls --------------------------------------------------------------------------------------- */
+/* ---- functions for the device ------------------------------------------------------------------------------------ */
 
 int ah__lanes_submit(struct ah_lanes *lanes, const struct ah_work *work, struct ah_event *done)
 {
@@ -204,7 +204,7 @@ int ah__lanes_submit(struct ah_lanes *lanes, const struct ah_work *work, struct 
     return status;
 }
 
-/* Until some work has finished, or for so long that somebody should look. With the mutex held. */
+/* Sleeps until some work has completed, or, if there is a `look`, until it is time to call it. With the mutex held. */
 static void driver_sleep(struct ah_lanes *lanes)
 {
     struct timespec until;

@@ -9,8 +9,8 @@
 
 enum { FILE_BYTES = 8192 };
 
-/* By system calls alone: the answer is part of signatures and must not depend on whether there is memory for a stream.
- */
+/* Uses system calls alone: the result is part of signatures and must not depend on whether there is memory for a
+ * stream. */
 bool ah__host_line(char *text, size_t size, const char *path, const char *key)
 {
     char file[FILE_BYTES];
@@ -36,7 +36,7 @@ bool ah__host_line(char *text, size_t size, const char *path, const char *key)
     return false;
 }
 
-/* "model name\t: Some Processor" */
+/* Reads the line "model name\t: Some Processor". */
 char *ah__host_model(char *text, size_t size)
 {
     if (!ah__host_line(text, size, "/proc/cpuinfo", "model name"))

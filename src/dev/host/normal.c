@@ -12,8 +12,8 @@
 #else
 #define TARGET(names)
 #endif
-/* Written for one number and compiled for many: loops over a block without branches, which compilers vectorise. Sums
- * and products alone, in one order, never contracted: every instruction set rounds alike. */
+/* Written for one number and compiled for many: loops over a block without branches, which compilers vectorise. It uses
+ * only sums and products, in one order, never contracted, so every instruction set rounds alike. */
 #define INLINE static inline __attribute__((always_inline))
 
 enum { BLOCK = 64, JOBS_MOST = 64, JOB_LEAST = 1 << 16 };
@@ -41,17 +41,17 @@ INLINE uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* 53 bits as a number in [0, 1), exactly: 52 of them behind a leading one, the last by itself. */
+/* Returns 53 bits as a number in [0, 1), exactly: 52 of them after a leading one, the last separately. */
 INLINE double unit(uint64_t bits)
 {
     uint64_t last = -(bits >> 11 & 1);
     return double_of(bits >> 12 | 0x3ff0000000000000U) - 1.0 + double_of(last & 0x3ca0000000000000U);
 }
 
-/* Of x in [2^-53, 1]: x = 2^e m with m around 1, and log m = 2 artanh((m - 1) / (m + 1)). */
+/* Returns log x for x in [2^-53, 1]: x = 2^e m with m around 1, and log m = 2 artanh((m - 1) / (m + 1)). */
 INLINE double logarithm(double x)
 {
-    const uint64_t half_root = 0x3fe6a09e667f3bcdU; /* sqrt(1/2), where the fraction starts over */
+    const uint64_t half_root = 0x3fe6a09e667f3bcdU; /* sqrt(1/2), where the range of m begins */
     const double ln2 = 0.693147180559945309417;
     uint64_t moved = bits_of(x) + (0x3ff0000000000000U - half_root);
     double m = double_of((moved & 0xfffffffffffffU) + half_root);
@@ -69,7 +69,8 @@ INLINE double logarithm(double x)
     return e * ln2 + 2.0 * s * sum;
 }
 
-/* cos(2 pi u): to the nearest quarter turn, then Taylor's series of sine and cosine within an eighth. */
+/* Returns cos(2 pi u): removes the nearest quarter turn, then uses Taylor's series of sine and cosine within an
+ * eighth. */
 INLINE double cosine_of_turns(double u)
 {
     const double two_pi = 6.283185307179586476925, round = 0x1.8p52;
@@ -96,7 +97,7 @@ INLINE double cosine_of_turns(double u)
     return double_of(value ^ ((quarter + 1) & 2) << 62);
 }
 
-/* `stream` is mixed already. */
+/* Fills the array; `stream` is mixed already. */
 INLINE void fill(float *to, int64_t count, uint64_t stream, uint64_t first, double std)
 {
     for (int64_t at = 0; at < count; at += BLOCK) {

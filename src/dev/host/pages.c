@@ -10,10 +10,10 @@
 #include "dev/host/job.h"
 #include "dev/host/machine.h"
 
-/* Large pages keep the address translation of a big region cheap. */
+/* Large pages make the address translation of a big region cheap. */
 static const size_t huge_bytes = (size_t)2 << 20;
 
-/* What AUTOHETE_HOST_AVAILABLE says, for machines whose memory grows when it is used; 0: nothing. */
+/* Reads AUTOHETE_HOST_AVAILABLE, for machines whose memory grows when it is used; 0: not set. */
 static int available_said(int64_t *bytes)
 {
     const char *text = getenv("AUTOHETE_HOST_AVAILABLE");
@@ -36,7 +36,7 @@ int64_t ah__pages_available(void)
     return granted < machine ? granted : machine;
 }
 
-/* A part of a region, and the thread that touches it. */
+/* A part of a region, and the job that touches it. */
 struct touched {
     struct ah_job job;
     char *base;
@@ -55,11 +55,11 @@ static int touch(void *context)
     return AH_OK;
 }
 
-/* Faults every page in now, so that no step pays for it; by several threads, since zeroing takes one of them long. */
+/* Touches every page now, so that no step pays for it; with several threads, since one takes long to zero them. */
 static void prefault(char *base, size_t bytes, size_t page)
 {
     enum { MOST = 16 };
-    static const size_t least = (size_t)256 << 20; /* that a thread is worth */
+    static const size_t least = (size_t)256 << 20; /* least bytes for a thread */
     struct touched part[MOST] = {{.base = NULL}};
     size_t cores = (size_t)ah__host_cores(NULL), count = bytes / least + 1;
     count = count < cores ? count : cores;
@@ -95,7 +95,8 @@ int ah__pages_new(struct ah_pages *out, int64_t bytes, const char *what)
         return pages_refuse(bytes, available, what);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t usable = ((size_t)bytes + page - 1) / page * page;
-    /* All of the mapping is inaccessible but the pages asked for: a guard of at least one page on either side. */
+    /* The whole mapping is inaccessible but for the requested pages: there is a guard of at least one page on either
+     * side. */
     size_t mapped = usable + huge_bytes + 2 * page;
     char *mapping = mmap(NULL, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED)

@@ -1,5 +1,5 @@
-/* Whole pages of host memory: zeroed, touched, with inaccessible pages before and after. What bounded regions and
- * memory for transfers are made of. Knows no devices. */
+/* Whole pages of host memory: zeroed, touched, with inaccessible pages before and after. Bounded regions and memory for
+ * transfers consist of them. Knows no devices. */
 #ifndef AH_DEV_HOST_PAGES_H
 #define AH_DEV_HOST_PAGES_H
 
@@ -7,17 +7,17 @@
 
 struct ah_pages {
     char *base;
-    int64_t bytes; /* as asked for */
+    int64_t bytes; /* requested bytes */
     void *mapping;
     size_t mapped;
 };
 
-/* Zeroed, prefaulted memory; `what` is for the message. AH_ENOMEM, also when the machine has less than `bytes`
+/* Makes zeroed, prefaulted memory; `what` is for the message. AH_ENOMEM, also if the machine has less than `bytes`
  * available. */
 int ah__pages_new(struct ah_pages *out, int64_t bytes, const char *what);
-void ah__pages_free(struct ah_pages *pages); /* of zeros is fine */
-/* What can be had without swapping: of the machine, as the kernel says, and of what the control groups of this process
- * leave it. INT64_MAX when nobody says. */
+void ah__pages_free(struct ah_pages *pages); /* a zero struct is fine */
+/* Returns the memory available without swapping: the least of the machine's, as the kernel reports it, and of what the
+ * control groups of this process allow. INT64_MAX: unknown. */
 int64_t ah__pages_available(void);
 
 #endif

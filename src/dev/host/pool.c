@@ -17,12 +17,12 @@ enum { POOL_SPINS = 2000, POOL_LINE = 64 };
 
 typedef void (*piece_function)(void *context, int index, int worker);
 
-/* A job is published as (generation, pieces left) in `ticket`; whoever lowers it by compare-and-swap owns the piece
- * with that index. A worker that wakes up late fails the swap, since a finished job's ticket has none left and a new
- * job's generation differs. So the caller never waits for sleepers, only for pieces that were taken. */
+/* A job is published as (generation, pieces left) in `ticket`; the thread that lowers it by compare-and-swap owns the
+ * piece with that index. A worker that wakes up late fails the swap, since a finished job's ticket has no pieces left
+ * and a new job's generation differs. So the caller never waits for sleepers, only for pieces that were taken. */
 struct ah_pool {
     int threads, core;
-    pthread_t *thread; /* of workers 1.. */
+    pthread_t *thread; /* threads of workers 1.. */
     int started;
     struct pool_worker *worker;
     char *scratch_memory;
@@ -32,7 +32,7 @@ struct ah_pool {
     _Atomic(void *) context;
     atomic_int count;
     atomic_bool stop;
-    char apart[3][POOL_LINE]; /* what workers write lies on cache lines of its own */
+    char apart[3][POOL_LINE]; /* members that workers write are on cache lines of their own */
     atomic_uint_fast64_t ticket;
     char apart_finished[POOL_LINE];
     atomic_int finished; /* pieces of the current job that are done */
@@ -58,7 +58,7 @@ void ah__host_pin(int core)
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET((size_t)core, &set);
-    /* A core that does not exist or is not ours is no error: the thread then runs wherever it may. */
+    /* A core that does not exist or is not ours is no error: the thread then runs on any core. */
     (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
@@ -90,7 +90,7 @@ static void finish_one(struct ah_pool *pool, int worker)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Takes pieces until none is left; whether it got any. */
+/* Runs pieces until none is left. Returns true if it got any. */
 static bool work(struct ah_pool *pool, int worker)
 {
     bool worked = false;
@@ -201,7 +201,7 @@ static int allocate(struct ah_pool *pool)
     return ah__new(&pool->scratch_memory, workers * AH_POOL_SCRATCH * sizeof(float) + POOL_LINE, 1);
 }
 
-/* libgomp ends the process when it finds no memory for what it keeps of each thread, so that is asked for first. */
+/* libgomp ends the process if it finds no memory for its data of a thread, so this checks for it first. */
 int ah__host_thread_room(void)
 {
     enum { ROOM_BYTES = 65536 };
@@ -229,7 +229,7 @@ int ah__pool_new(struct ah_pool **out, int threads, int core)
     if (threads < 1)
         return ah__fail(AH_EINTERNAL, "a pool of %d threads, expected at least 1", threads);
     AH_TRY(ah__new(&pool, 1, sizeof *pool));
-    /* OpenMP reads the environment when it is first called: here, where the caller cannot change it meanwhile. */
+    /* OpenMP reads the environment when it is first called: do it here, where the caller cannot change it meanwhile. */
     (void)omp_get_max_threads();
     pool->threads = threads;
     pool->core = core;

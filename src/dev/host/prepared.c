@@ -1,8 +1,8 @@
 #include "dev/host/prepared.h"
 
-/* ---- whether a call fits its row --------------------------------------------------------------------------------- */
+/* ---- check of a call against its row ----------------------------------------------------------------------------- */
 
-/* What input 0 is: with every operator it has the compute dtype. */
+/* Sets *out to the dtype of input 0, which has the compute dtype in every operator. */
 static int compute_dtype(enum ah_dtype *out, const struct ah_call *call)
 {
     *out = call->in[0].meta.dtype;
@@ -12,7 +12,7 @@ static int compute_dtype(enum ah_dtype *out, const struct ah_call *call)
                     ah__dtype_name(*out));
 }
 
-/* Statistics, losses and gradients of parameters are fp32 whatever the compute dtype is. */
+/* Returns the dtype of an operand. Statistics, losses and gradients of parameters are fp32 for every compute dtype. */
 static enum ah_dtype dtype_of(enum ah_operand_kind kind, enum ah_dtype compute)
 {
     switch (kind) {
@@ -35,7 +35,7 @@ static enum ah_dtype dtype_of(enum ah_operand_kind kind, enum ah_dtype compute)
     return compute;
 }
 
-/* `direction` is "input" or "output". */
+/* Checks an operand. `direction` is "input" or "output". */
 static int operand_check(const struct ah_operand *operand, const struct ah_op_operand *row, enum ah_dtype compute,
                          const char *direction, int index)
 {
@@ -53,7 +53,7 @@ static int operand_check(const struct ah_operand *operand, const struct ah_op_op
     return AH_OK;
 }
 
-/* The outputs must have the shapes that the operator table derives from the inputs. */
+/* Checks that the outputs have the shapes that the operator table derives from the inputs. */
 static int shapes_check(const struct ah_call *call)
 {
     const struct ah_op_row *row = ah__op_table[call->op];
@@ -86,7 +86,7 @@ static int call_check(const struct ah_call *call)
     return shapes_check(call);
 }
 
-/* ---- what programs cover ----------------------------------------------------------------------------------------- */
+/* ---- bytes that programs cover ----------------------------------------------------------------------------------- */
 
 static void extent_add(struct ah_extent extent[AH_SPACE_COUNT], const struct ah_operand *operand)
 {

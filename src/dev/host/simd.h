@@ -1,8 +1,8 @@
 /* A vector of 16 floats in three widths, so that one kernel source gives the same bits on every x86-64 processor.
  *
  * Included once per instruction set with AH_SIMD defined as 512 (AVX-512), 256 (AVX2 + FMA) or 1 (no assumption). Every
- * operation is one IEEE operation per lane, whatever the register width. simd_int.h has integers, simd_sum.h sums.
- * What is stored as bfloat16 is rounded to nearest even; NaN stays NaN. Knows no operators and no memory layout. */
+ * operation is one IEEE operation per lane, with every register width. simd_int.h has integers, simd_sum.h sums. Stores
+ * of bfloat16 round to nearest even; NaN stays NaN. Knows no operators and no memory layout. */
 #ifndef AH_DEV_HOST_SIMD_H
 #define AH_DEV_HOST_SIMD_H
 
@@ -378,7 +378,7 @@ AH_INLINE void v_store_bf16(uint16_t *p, v16 a)
 
 #endif
 
-/* to[j * to_stride + i] = from[i * from_stride + j] * scale for a 16 x 16 tile. */
+/* Computes to[j * to_stride + i] = from[i * from_stride + j] * scale for a 16 x 16 tile. */
 #if AH_SIMD == 512
 AH_INLINE void v_transpose(float *to, int64_t to_stride, const float *from, int64_t from_stride, v16 scale)
 {
@@ -416,7 +416,7 @@ AH_INLINE void v_transpose(float *to, int64_t to_stride, const float *from, int6
 }
 #endif
 
-/* n lanes, of which all 16 are loaded or stored when n allows: the last step of a loop over a row. */
+/* Load or store n lanes, but all 16 if n >= 16: for the last step of a loop over a row. */
 AH_INLINE v16 v_load_most(const float *p, int64_t n)
 {
     return n >= LANES ? v_load(p) : v_load_first(p, (int)n);
@@ -441,12 +441,13 @@ AH_INLINE void v_store_most_bf16(uint16_t *p, v16 a, int64_t n)
         v_store_first_bf16(p, a, (int)n);
 }
 
-/* e^x to about 1 ulp; 0 below -86.9 (results there would be flushed soon anyway), e^88.3 above 88.3; NaN stays NaN. */
+/* Returns e^x to about 1 ulp; 0 below -86.9 (smaller results would soon be flushed to 0 anyway), e^88.3 above 88.3; NaN
+ * stays NaN. */
 AH_INLINE v16 v_exp(v16 x)
 {
     const v16 lowest = v_set(-86.9F), shift = v_set(12582912.0F);
     v16 inside = v_min(v_set(88.3F), v_max(lowest, x));
-    v16 shifted = v_fma(inside, v_set(1.44269504F), shift); /* the integer sits in the low bits */
+    v16 shifted = v_fma(inside, v_set(1.44269504F), shift); /* the integer is in the low bits */
     v16 n = v_sub(shifted, shift);
     v16 r = v_fma(n, v_set(-0.693147182464599609375F), inside);
     r = v_fma(n, v_set(1.90465421e-9F), r);
@@ -460,7 +461,7 @@ AH_INLINE v16 v_exp(v16 x)
     return v_if_less(x, lowest, v_set(0.0F), v_mul(p, v_exponent(shifted)));
 }
 
-/* tanh x to about 1 ulp: near 0 an odd polynomial, fitted to 4e-9 of it. NaN stays NaN. */
+/* Returns tanh x to about 1 ulp: near 0 an odd polynomial, fitted to 4e-9 of it. NaN stays NaN. */
 AH_INLINE v16 v_tanh(v16 x)
 {
     v16 square = v_mul(x, x), size = v_max(v_sub(v_set(0.0F), x), x);

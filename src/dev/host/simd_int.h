@@ -1,5 +1,5 @@
-/* 16 integers of 32 bits beside simd.h's 16 floats, for what looks at the bits of floats and at codes of 8 bits.
- * Included behind simd.h; every operation gives the same lanes in every width. */
+/* 16 integers of 32 bits beside simd.h's 16 floats, for the bits of floats and for codes of 8 bits. Included after
+ * simd.h; every operation gives the same lanes in every width. */
 #ifndef AH_DEV_HOST_SIMD_INT_H
 #define AH_DEV_HOST_SIMD_INT_H
 
@@ -32,23 +32,23 @@ AH_INLINE v16 v_from_int(i16 a)
 {
     return _mm512_cvtepi32_ps(a);
 }
-/* Towards zero. */
+/* Converts to integers, towards zero. */
 AH_INLINE i16 i_from_float(v16 a)
 {
     return _mm512_cvttps_epi32(a);
 }
-/* n, and one more where a is not below the bound. */
+/* Returns n, plus 1 in lanes where a >= bound. */
 AH_INLINE i16 i_count(i16 n, v16 a, v16 bound)
 {
     return _mm512_mask_add_epi32(n, _mm512_cmp_ps_mask(a, bound, _CMP_GE_OQ), n, _mm512_set1_epi32(1));
 }
-/* table[index % 8] */
+/* Returns table[index % 8]. */
 AH_INLINE v16 v_table(const float *table, i16 index)
 {
     __m512 twice = _mm512_broadcast_f32x8(_mm256_loadu_ps(table));
     return _mm512_permutexvar_ps(index, twice);
 }
-/* table[index % 16] */
+/* Returns table[index % 16]. */
 AH_INLINE v16 v_table16(const float table[16], i16 index)
 {
     return _mm512_permutexvar_ps(index, _mm512_loadu_ps(table));
@@ -65,13 +65,13 @@ AH_INLINE i16 i_load_bytes(const uint8_t *p)
 {
     return i_of_bytes(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
-/* The low bytes. */
+/* Stores the low bytes. */
 AH_INLINE void i_store_bytes(uint8_t *p, i16 a)
 {
     _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(a));
 }
 
-/* The low 16 bits. */
+/* Stores the low 16 bits. */
 AH_INLINE void i_store_words(uint16_t *p, i16 a)
 {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(a));
@@ -126,7 +126,7 @@ AH_INLINE v16 v_table(const float *table, i16 index)
     __m256 all = _mm256_loadu_ps(table);
     return (v16){{_mm256_permutevar8x32_ps(all, index.half[0]), _mm256_permutevar8x32_ps(all, index.half[1])}};
 }
-/* The fourth bit says which half of the table. */
+/* The fourth bit of an index selects the half of the table. */
 AH_INLINE __m256 v_table16_half(const float table[16], __m256i index)
 {
     __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
@@ -238,7 +238,7 @@ AH_INLINE i16 i_load_signed_bytes(const uint8_t *p)
 {
     I_EACH(i16, (int8_t)p[i]);
 }
-/* The halves of 8 bytes, of each the high one first. */
+/* Loads the halves of 8 bytes, the high half of each first. */
 AH_INLINE i16 i_load_nibbles(const uint8_t *p)
 {
     I_EACH(i16, i % 2 ? p[i / 2] & 15 : p[i / 2] >> 4);

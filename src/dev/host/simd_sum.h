@@ -1,9 +1,9 @@
 /* Sums beside simd.h's vectors of 16 floats: over lanes, by one fixed tree, and over many floats in double. Included
- * behind simd.h; every operation gives the same bits in every width. */
+ * after simd.h; every operation gives the same bits in every width. */
 #ifndef AH_DEV_HOST_SIMD_SUM_H
 #define AH_DEV_HOST_SIMD_SUM_H
 
-/* The sum and the largest of 16 lanes, always by the tree lane i with lane i + 8, + 4, + 2, + 1. */
+/* Return the sum and the largest of 16 lanes, always by the tree lane i with lane i + 8, + 4, + 2, + 1. */
 #if AH_SIMD == 1
 AH_INLINE float v_sum(v16 a)
 {
@@ -105,7 +105,8 @@ AH_INLINE d16 d_add(d16 acc, v16 a)
         acc.lane[i] += (double)a.lane[i];
     return acc;
 }
-/* The product of two floats is exact in double, so that this is the fused operation of the other widths. */
+/* Adds squares. The product of two floats is exact in double, so this equals the fused operation of the other
+ * widths. */
 AH_INLINE d16 d_add_square(d16 acc, v16 a)
 {
     for (int i = 0; i < LANES; i++)

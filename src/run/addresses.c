@@ -1,4 +1,4 @@
-/* Where everything an item touches lies under the run's layout. */
+/* Computes the addresses of an item's operands from the run's layout. */
 #include "run/internal.h"
 #include "sched/switches.h"
 
@@ -7,8 +7,9 @@ int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group)
     return ah__part_range(first, run->partition->groups[group].trained, run->comm->rank, run->comm->world_size);
 }
 
-/* Tokens and results exist twice: iterations two apart share theirs. The first has the upper ones, so that the device's
- * memory ends with what every training uses, where no gradient follows. */
+/* Returns an iteration's copy of tokens or results. Both exist twice: iterations k and k + 2 use the same copy. The
+ * first iteration uses the upper copy, so that if no gradient is behind it, device memory ends with bytes that every
+ * training step uses. */
 static char *of_iteration(char *base, int64_t offset, int64_t bytes, int64_t iteration)
 {
     return base + offset + (iteration + 1) % 2 * bytes;
@@ -57,7 +58,7 @@ static char *set_of(const struct ah_run *run, int set)
     return run->host + run->layout->sets_offset + set * run->layout->set_bytes;
 }
 
-/* p of a group's states: in `set` for a block on the host. */
+/* Returns the address of p of a group's states; blocks on the host have theirs in `set`. */
 static char *states_of(const struct ah_run *run, int group, int set)
 {
     const struct ah_layout_group *g = &run->layout->groups[group];
@@ -74,7 +75,8 @@ static char *buffer(const struct ah_run *run, int index)
     return run->device + run->layout->buffers_offset + index * run->layout->buffer_bytes;
 }
 
-/* Parameters in the compute dtype, on the device: a buffer, dedicated memory, or where it is updated. */
+/* Returns the address of a group's parameters in the compute dtype on the device: in a buffer, in dedicated memory, or
+ * where they are updated. */
 static char *params(const struct ah_run *run, int group, int param_buffer)
 {
     const struct ah_layout_group *g = &run->layout->groups[group];
@@ -83,7 +85,8 @@ static char *params(const struct ah_run *run, int group, int param_buffer)
     return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset);
 }
 
-/* The same of a block below: behind the embedding's own, or in a place through which such blocks pass. */
+/* Returns the same address for a frozen lowest block: behind the embedding's own parameters, or in the buffer into
+ * which it is fetched. */
 static char *params_below(const struct ah_run *run, const struct ah_item *item)
 {
     const struct ah_layout *layout = run->layout;
@@ -94,7 +97,8 @@ static char *params_below(const struct ah_run *run, const struct ah_item *item)
     return params(run, 0, -1) + first * ah__dtype_bytes(partition->compute);
 }
 
-/* In the compute dtype, of all that is trained of the group; null: of a block without a place for it. */
+/* Returns the address of the gradient of a group's trained elements, in the compute dtype; null for a block without
+ * memory for it. */
 static char *gradient(const struct ah_run *run, int group, int grad_buffer)
 {
     int64_t own = run->layout->groups[group].grad_offset;
@@ -103,13 +107,14 @@ static char *gradient(const struct ah_run *run, int group, int grad_buffer)
     return own >= 0 ? run->device + own : NULL;
 }
 
-/* Inputs of blocks 1..layers and of the head. */
+/* Returns the address of the input of block 1..layers or of the head. */
 static char *input_of(const struct ah_run *run, int partition)
 {
     return run->device + run->layout->groups[partition].input_offset;
 }
 
-/* What is kept of a partition, and behind it what a block that recomputes makes elsewhere. */
+/* Sets the address of a partition's saved activations: SAVED, and CHEAP behind it, which blocks that recompute have
+ * elsewhere. */
 static void place_whole(struct ah_addresses *at, const struct ah_run *run, int partition, int64_t offset, int64_t step)
 {
     const struct ah_code *code = &run->partition->code[ah__class_of(partition, run->plan.switches.layers)];
@@ -118,8 +123,8 @@ static void place_whole(struct ah_addresses *at, const struct ah_run *run, int p
     at->saved_step = at->cheap_step = step;
 }
 
-/* A block that recomputes does so when those above it are done with their activations, one micro-batch after the
- * other. What the embedding saves is that of micro-batches from `first` on. */
+/* Sets the addresses of saved activations. A block that recomputes does so after the blocks above it have finished with
+ * their activations, one micro-batch after the other. The embedding's are those of micro-batches from `first` on. */
 static void place_saved(struct ah_addresses *at, const struct ah_run *run, int partition, int64_t first)
 {
     const struct ah_layout *layout = run->layout;
@@ -146,8 +151,9 @@ static void place_waiting(struct ah_addresses *at, const struct ah_run *run, int
     at->host_activations = run->host + group->host_activations_offset;
 }
 
-/* Several ranks: all parameters of unsharded blocks, and of embedding and head where they share no place, lie apart
- * from this rank's states. The others are cast when they are used. */
+/* Returns where an update also copies this rank's parameters; null: nowhere. With several ranks, unsharded blocks, and
+ * embedding and head unless they share a buffer, have all parameters in memory of their own, apart from this rank's
+ * states. Other groups are cast when they are used. */
 static char *update_copy_of(const struct ah_run *run, int group)
 {
     const struct ah_layout_group *place = &run->layout->groups[group];
@@ -156,7 +162,8 @@ static char *update_copy_of(const struct ah_run *run, int group)
     return kept ? run->device + place->param_offset : NULL;
 }
 
-/* Where a block's part stays that comes from the host once for forward and backward. */
+/* Returns where this rank's shard of a block's parameters stays that is fetched from the host once for forward and
+ * backward; null for other groups. */
 static char *shard_of(const struct ah_run *run, int group)
 {
     const struct ah_switches *switches = &run->plan.switches;
@@ -166,7 +173,8 @@ static char *shard_of(const struct ah_run *run, int group)
     return run->device + run->layout->shards_offset + kept * run->layout->shard_bytes;
 }
 
-/* Where this rank's part of a summed gradient waits for the norm, of a block that is optimized on the device. */
+/* Returns where this rank's shard of a reduced gradient waits for the norm; null unless the group is a block that is
+ * optimized on the device and clipping is on. */
 static char *reduced_of(const struct ah_run *run, int group)
 {
     const struct ah_switches *switches = &run->plan.switches;
@@ -176,7 +184,8 @@ static char *reduced_of(const struct ah_run *run, int group)
     return run->device + run->layout->reduced_offset + (group - 1) * run->layout->reduced_bytes;
 }
 
-/* Where this rank's part of what is frozen waits for a CAST: behind what is trained, or where it stays. */
+/* Returns where this rank's shard of the frozen parameters waits for a CAST: behind the trained ones in `shard`, or in
+ * memory of its own. */
 static char *frozen_of(const struct ah_run *run, int group, char *shard)
 {
     int64_t own = run->layout->groups[group].frozen_offset;

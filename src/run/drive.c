@@ -1,4 +1,4 @@
-/* What the run's thread does: binds items to addresses, drives the scheduler, makes results of what has arrived. */
+/* The work of the run's thread: binds items to addresses, drives the scheduler, makes results of completed items. */
 
 #include "dev/clip.h"
 #include "run/internal.h"
@@ -21,11 +21,12 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
     };
     ah__run_addresses(&at, run, item);
     if (run->prefills && item->kind == AH_ITEM_FORWARD && binding.class == AH_CLASS_HEAD)
-        return AH_OK; /* work of no tasks */
+        return AH_OK; /* no tasks */
     return ah__bind(work, item, &binding, &at);
 }
 
-/* The norms of an iteration have arrived: what updates multiply by, where those on the host will read it. */
+/* Makes the result of an iteration whose norms have arrived, and writes the factor of its updates where host updates
+ * read it. */
 static void result_fill(struct ah_run_result *result, struct ah_run *run, const struct ah_span *span)
 {
     const double *squares = ah__run_norms(run, span->item.iteration);
@@ -65,7 +66,7 @@ static int completed(const struct ah_span *span, void *context)
     return AH_OK;
 }
 
-/* Several ranks: what is there of a group between two steps beside this rank's states. */
+/* Updates the copy of a group's parameters that several ranks have between steps beside this rank's states. */
 static int refresh(struct ah_run *run, int group)
 {
     struct ah_work work = {
@@ -84,7 +85,7 @@ static int refresh(struct ah_run *run, int group)
     return ah__dev_run(run->dev, &work, &done);
 }
 
-/* A frozen embedding that stays where it has come. */
+/* Copies to the device a frozen embedding that stays there. */
 static int refresh_embedding(struct ah_run *run)
 {
     const struct ah_item item = {.kind = AH_ITEM_PREFETCH, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1};
@@ -114,7 +115,7 @@ static void extend(void *context)
         ah__sched_extend(run->sched, ah__run_begun(run));
 }
 
-/* Nothing of what was trained before is in flight, so states may have been changed. */
+/* Begins a segment. No earlier iteration is in flight, so the caller may have changed states. */
 static int segment_begin(struct ah_run *run)
 {
     if (!run->drained)

@@ -6,7 +6,7 @@
 
 /* ---- the run's thread -------------------------------------------------------------------------------------------- */
 
-/* With the mutex held: until an iteration has begun. False: the run ends. */
+/* Waits, with the mutex held, until an iteration has begun. False: the run ends. */
 static bool work_wait(struct ah_run_queue *queue)
 {
     while (!queue->busy && !queue->quit)
@@ -106,7 +106,7 @@ void ah__run_post(struct ah_run *run)
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Training iterations that have begun. Only the caller changes what this reads. */
+/* Returns the number of training iterations that have begun. Only the caller's thread changes the numbers it reads. */
 static int64_t trained(const struct ah_run *run)
 {
     return run->queue.begun - run->evaluated;

@@ -12,14 +12,14 @@ static int run_memory(struct ah_run *run)
     return run->dev->ops->host_memory(run->dev, run->layout->host_bytes, &run->host);
 }
 
-/* Of the neediest program. */
+/* Returns the largest workspace that any program needs. */
 static int64_t workspace_bytes(const struct ah_run *run)
 {
     int64_t bytes = run->programs.workspace_bytes, decoder = run->decoder_programs.workspace_bytes;
     return bytes > decoder ? bytes : decoder;
 }
 
-/* Inference is every rank's own. */
+/* Sets the communicator. In inference each rank runs by itself. */
 static int ranks_init(struct ah_run *run)
 {
     int ranks = ah__step_ranks(run->partition);
@@ -58,7 +58,8 @@ static int run_init(struct ah_run *run)
     return ah__run_queue_init(run);
 }
 
-/* Whether the decoder's programs may run where the others do: the same parameters and caches, and nothing larger. */
+/* Returns true if the decoder's programs can run in memory for `partition`: parameters and caches are the same and
+ * nothing is larger. */
 static bool decoder_fits(const struct ah_partition *decoder, const struct ah_partition *partition)
 {
     bool fits = decoder->group_count == partition->group_count && decoder->step.infers && partition->step.infers &&
@@ -115,7 +116,7 @@ void ah__run_free(struct ah_run *run)
     ah__free(run);
 }
 
-/* What the loss of `count` targets is multiplied by. */
+/* Returns the factor that makes a mean of the summed loss of `count` targets. */
 static float scale_of(const int32_t *targets, int64_t count)
 {
     int64_t counted = 0;
@@ -124,8 +125,8 @@ static float scale_of(const int32_t *targets, int64_t count)
     return 1.0F / (float)(counted > 0 ? counted : 1);
 }
 
-/* This rank's part of what all train on, and what it tells the others. The loss is the mean over the tokens of all
- * micro-batches and ranks that count, which none of them knows. */
+/* Writes this rank's part of the batch, and its flags. The loss is the mean over all counted tokens of all
+ * micro-batches and ranks; their number is known only here, so the factor is sent along. */
 void ah__run_input(struct ah_run *run, const struct ah_batch *batch, unsigned flags)
 {
     const struct ah_partition *partition = ah__run_partition(run);

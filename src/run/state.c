@@ -1,4 +1,4 @@
-/* States in and out, initialisation, evaluation. Nothing is in flight while any of these runs. */
+/* Loads, stores and initialises states; evaluates. Nothing is in flight while any of these runs. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 enum { PIECE = 1 << 20 }; /* floats initialised at a time */
 
-/* One copy through a lane and wait for it. */
+/* Copies through a lane and waits for the end of the copy. */
 static int copy(struct ah_run *run, enum ah_lane lane, void *to, const void *from, int64_t bytes)
 {
     struct ah_work work = {.lane = lane, .tasks = 1, .task = {{.type = AH_TASK_COPY}}};
@@ -24,15 +24,15 @@ static int copy(struct ah_run *run, enum ah_lane lane, void *to, const void *fro
     return ah__dev_run(run->dev, &work, &done);
 }
 
-/* What is moved between a state and values, which are floats or in the state's own format. */
+/* Describes how a state is moved to or from values, which are floats or in the state's own format. */
 struct moved {
     enum ah_run_state which;
-    enum ah_dtype dtype, as; /* of the state, or of its upper plane; of the values */
-    bool planes;             /* the state has a rest: the values are floats */
+    enum ah_dtype dtype, as; /* dtype: of the state, or of its upper plane; as: of the values */
+    bool planes;             /* the state has a second plane, the rest; then the values are floats */
     bool load;
 };
 
-/* Where elements of a state lie; rest: null where it has none. */
+/* Addresses of elements of a state; rest: null if the state has one plane. */
 struct place {
     char *state, *rest;
 };
@@ -72,7 +72,7 @@ static void convert(const struct place *at, char *values, int64_t count, const s
         ah__bf16_widen(floats, narrow, count);
 }
 
-/* Device states pass through the staging buffer piece by piece. */
+/* Moves elements that fit in the staging buffer, through which device states pass. */
 static int move_piece(struct ah_run *run, const struct place *at, bool on_host, char *values, int64_t count,
                       const struct moved *how)
 {
@@ -93,16 +93,16 @@ static int move_piece(struct ah_run *run, const struct place *at, bool on_host, 
     return AH_OK;
 }
 
-/* Frozen parameters of a group whose parameters have a place on the device where they stay: of several ranks all have
- * all of them. */
+/* Returns true if the parameter is frozen and its group's parameters have a device address of their own, where they
+ * stay: with several ranks, each rank has all of them. */
 static bool stays_whole(const struct ah_run *run, int param)
 {
     const struct ah_layout_group *g = &run->layout->groups[run->partition->params[param].group];
     return run->partition->params[param].frozen && !g->on_host && g->frozen_offset < 0;
 }
 
-/* The floats [*first, *first + result) of a parameter's that a rank has; within [from, from + count). Where all have
- * all, its part of them. */
+/* Returns the elements [*first, *first + result) of a parameter that a rank has, within [from, from + count). If all
+ * ranks have all elements, the rank's share of them. */
 static int64_t param_range(int64_t *first, const struct ah_run *run, int param, int rank, int64_t from, int64_t count)
 {
     const struct ah_param *p = &run->partition->params[param];
@@ -116,14 +116,14 @@ static int64_t param_range(int64_t *first, const struct ah_run *run, int param, 
     return end > begin ? end - begin : 0;
 }
 
-/* Elements that the staging buffer holds whatever they are kept in, in whole groups. */
+/* Returns how many elements of any dtype fit in the staging buffer, in whole groups. */
 static int64_t staging_elements(const struct ah_run *run)
 {
     return run->layout->host_staging_bytes / (int64_t)sizeof(float) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
 }
 
-/* Where a frozen parameter lies from its element `first` on: in this rank's part, or where all parameters have a place
- * or, one rank, are used as they are. */
+/* Returns the address of a frozen parameter from its element `first` on: in this rank's shard, or, if the parameters
+ * have a device address of their own or one rank uses them where they are stored, there. */
 static char *frozen_at(const struct ah_run *run, int param, int64_t first, int64_t element)
 {
     const struct ah_param *p = &run->partition->params[param];
@@ -137,7 +137,7 @@ static char *frozen_at(const struct ah_run *run, int param, int64_t first, int64
     return own + (p->offset - group->trained + first - part) * element;
 }
 
-/* Where a parameter's state lies from its element `first` on. */
+/* Returns the address of a parameter's state from its element `first` on. */
 static struct place place_of(const struct ah_run *run, int param, int64_t first, const struct moved *how)
 {
     const struct ah_param *p = &run->partition->params[param];
@@ -152,7 +152,8 @@ static struct place place_of(const struct ah_run *run, int param, int64_t first,
                           how->planes ? states + ah__state_at(g, AH_STATE_REST) + offset : NULL};
 }
 
-/* Of elements [from, from + asked) of a parameter's state, whose values begin at `values`, those that this rank has. */
+/* Moves those elements of [from, from + asked) of a parameter's state that this rank has. `values` begins with element
+ * `from`. */
 static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char *values, const struct moved *how)
 {
     const struct ah_param *p = &run->partition->params[param];
@@ -201,7 +202,7 @@ static int load(struct ah_run *run, int param, const void *values, const struct 
     return move(run, param, 0, run->partition->params[param].kept, unchanged, how);
 }
 
-/* What is kept in codes, from floats or to them: it moves as it is kept. */
+/* Loads or stores a parameter that is kept in codes, as floats: encodes or decodes it and moves the codes. */
 static int move_coded(struct ah_run *run, int param, float *values, bool loads)
 {
     const struct ah_partition *partition = run->partition;
@@ -238,9 +239,9 @@ int ah__run_load_raw(struct ah_run *run, int param, enum ah_run_state which, con
 /* ---- several ranks: rank 0 asks for a parameter's state, and each of the others gives its part ------------------- */
 
 struct request {
-    int param, which; /* -1: it wants no more */
+    int param, which; /* param -1: rank 0 wants no more */
     bool raw;
-    int status; /* when it wants no more: how it went */
+    int status; /* with param -1: the status of storing */
 };
 
 static int request_move(struct ah_run *run, struct request *request)
@@ -327,7 +328,7 @@ int ah__run_served(struct ah_run *run, int status)
 
 /* ---- initial values ---------------------------------------------------------------------------------------------- */
 
-/* Between -sqrt(3) std and sqrt(3) std, so that std is the deviation. */
+/* Fills uniformly between -sqrt(3) std and sqrt(3) std, so that std is the standard deviation. */
 static void uniform_fill(float *values, int64_t count, uint64_t seed, uint64_t first, float std)
 {
     double bound = sqrt(3.0) * (double)std;
@@ -337,7 +338,7 @@ static void uniform_fill(float *values, int64_t count, uint64_t seed, uint64_t f
     }
 }
 
-/* Values depend on the seed, the parameter's name and the position alone. */
+/* Computes initial values, which depend on the seed, the parameter's name and the position only. */
 static void init_values(float *values, const struct ah_param *param, uint64_t seed, int64_t first, int64_t count)
 {
     if (param->init == AH_INIT_NORMAL)
@@ -349,7 +350,7 @@ static void init_values(float *values, const struct ah_param *param, uint64_t se
             values[i] = param->init == AH_INIT_ONES ? 1.0F : 0.0F;
 }
 
-/* Codes are made of whole parameters. */
+/* Initialises a parameter that is kept in codes, whole, since codes are made of whole parameters. */
 static int init_coded(struct ah_run *run, int index, uint64_t seed)
 {
     const struct ah_param *param = &run->partition->params[index];
@@ -362,7 +363,7 @@ static int init_coded(struct ah_run *run, int index, uint64_t seed)
     return status;
 }
 
-/* `fresh`: moments are zero, as all memory is before it is used. */
+/* Initialises a parameter. `fresh`: moments are still zero, as all memory is before it is used. */
 static int init_param(struct ah_run *run, int index, uint64_t seed, float *values, const float *zeros, bool fresh)
 {
     const struct ah_param *param = &run->partition->params[index];
@@ -423,7 +424,7 @@ int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss)
     return run->comm->world_size > 1 ? ah__comm_sum(run->comm, loss, 1) : AH_OK;
 }
 
-/* Targets that nobody reads. Evaluation only reads its batch. */
+/* Makes a batch of ids; its targets are not read. Evaluation does not write its batch. */
 static struct ah_batch only_ids(const int32_t *ids)
 {
     int32_t *unchanged;

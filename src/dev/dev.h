@@ -1,7 +1,7 @@
-/* The device seam: bounded memory, lanes that run work in order, events between lanes.
+/* The interface of devices: bounded memory, lanes that run work in order, events between lanes.
  *
- * Takes work with bound addresses, gives completions. Decides nothing: what runs next is the scheduler's.
- * Must not know plans, graphs or training. Built-in devices have a row in dev.c; others are loaded (dev/plugin.h). */
+ * Takes work with bound addresses, returns completions. Decides nothing: the scheduler chooses what runs next. Must not
+ * know plans, graphs or training. Built-in devices have a row in dev.c; others are loaded (dev/plugin.h). */
 #ifndef AH_DEV_DEV_H
 #define AH_DEV_DEV_H
 
@@ -12,15 +12,15 @@
 
 extern const char *const ah__lane_names[AH_LANE_COUNT];
 
-/* A point on a lane: it has passed when the lane has finished its `sequence`-th work (1-based). {0,0} has always
+/* A point on a lane, which has passed when the lane has finished its `sequence`-th work (1-based). {0,0} has always
  * passed. */
 struct ah_event {
     enum ah_lane lane;
     uint64_t sequence;
 };
 
-/* What work is called in messages and traces: "backward" of partition 3 in iteration 7. `what` is static text, null is
- * fine. Devices do not look at it otherwise. */
+/* The name of a work in messages and traces: "backward" of partition 3 in iteration 7. `what` is static text, or null.
+ * Devices do not use it otherwise. */
 struct ah_label {
     const char *what;
     int partition;
@@ -57,13 +57,13 @@ struct ah_extent {
     int64_t from, to;
 };
 
-/* A program as a device keeps it, ready to run: kernels, tilings, algorithms and scratch are chosen once, from shapes,
- * device and library version alone, so that the same program gives the same bits whenever it runs. Every device's own
+/* A program prepared by a device: kernels, tilings, algorithms and scratch are chosen once, from shapes, device and
+ * library version alone, so that the same program gives the same bits whenever it runs. Every device's own struct
  * begins with this. */
 struct ah_prepared {
     const struct ah_program *program;        /* must outlive this */
-    int64_t workspace_bytes;                 /* of AH_SPACE_WORKSPACE while it runs */
-    struct ah_extent extent[AH_SPACE_COUNT]; /* what the operands of all calls cover, and the workspace */
+    int64_t workspace_bytes;                 /* bytes of AH_SPACE_WORKSPACE while it runs */
+    struct ah_extent extent[AH_SPACE_COUNT]; /* bytes that the operands of all calls cover, and the workspace */
 };
 
 enum ah_task_type {
@@ -78,50 +78,51 @@ enum ah_task_type {
     AH_TASK_DELAY
 };
 
-/* One thing a lane does; work is a short sequence of them. Addresses must stay valid until the work completes. */
+/* A task of a lane; work is a short sequence of tasks. Addresses must stay valid until the work completes. */
 struct ah_task {
     enum ah_task_type type;
     union {
-        /* Run `repeats` times in a row, each time as if it were a task of its own with the bases moved on; two programs
-         * alternate, so that what the first leaves in a space that stays is there for the second. */
+        /* Runs the program `repeats` times in a row, each time as if it were a task of its own with other bases. Two
+         * programs alternate, so that data which the first leaves in a space whose base does not move are there for the
+         * second. */
         struct {
-            const struct ah_prepared *prepared; /* by the device that runs it */
+            const struct ah_prepared *prepared; /* prepared by the device that runs it */
             const struct ah_prepared *then;     /* run after it each time, with the same bases; or null */
-            char *base[AH_SPACE_COUNT];         /* of the first time; unused spaces may be null */
-            int64_t step[AH_SPACE_COUNT];       /* bytes, at least 0, that are added to a base after each time */
-            int repeats;                        /* 0 is 1 */
+            char *base[AH_SPACE_COUNT];         /* bases of the first run; null for unused spaces */
+            int64_t step[AH_SPACE_COUNT];       /* bytes, at least 0, that are added to a base after each run */
+            int repeats;                        /* 0 means 1 */
         } program;
         struct {
             void *to;
             const void *from;
-            int64_t bytes; /* direction is the lane's: H2D lane copies to the device, D2H lane from it */
+            int64_t bytes; /* the lane gives the direction: H2D copies to the device, D2H from it */
         } copy;
         struct {
-            void *to; /* apart from `from`; or, F32 to AH_BF16, where it is: narrowed in place */
+            void *to; /* does not overlap `from`; or, F32 to AH_BF16, is the same: narrows in place */
             const void *from;
             enum ah_dtype to_dtype, from_dtype; /* AH_F32 and AH_BF16; rounds to nearest even */
-            int64_t count;                      /* 0: nothing but zeros */
+            int64_t count;                      /* 0: only writes zeros */
             const struct ah_range *zeros;       /* elements of `to` that become zero instead; must outlive the work */
             int zero_count;
         } cast;
         struct {
-            void *to;         /* dtype `to_dtype`, AH_F32 or AH_BF16; apart from `from` */
+            void *to;         /* dtype `to_dtype`, AH_F32 or AH_BF16; does not overlap `from` */
             const void *from; /* blocks of op/codes.h, 16-byte aligned */
             enum ah_dtype to_dtype;
             enum ah_codes codes;
             int64_t count; /* elements, whole blocks */
         } expand;
         struct {
-            void *p, *to_p;                    /* dtype `dtype`; to_...: where the new ones go, null: in place */
-            void *m, *v, *to_m, *to_v;         /* dtype `moment_dtype`; of AH_U8 whole groups, in `decayed` too */
-            void *rest, *to_rest;              /* 16 bits an element; null: there is none. p is in AH_BF16 */
+            void *p, *to_p;                    /* dtype `dtype`; to_...: destinations, null: in place */
+            void *m, *v, *to_m, *to_v;         /* dtype `moment_dtype`; AH_U8: whole groups, in `decayed` too */
+            void *rest, *to_rest;              /* low halves of p in AH_BF16 (dev/planes.h); null: none */
             const void *g;                     /* dtype `dtype` */
             enum ah_dtype dtype, moment_dtype; /* F32 or BF16; moments AH_U8 */
             int64_t count, decayed;            /* elements [0, decayed) take weight decay */
-            int64_t first; /* the number of element 0 in the training, whatever its place: for ah__draw */
+            int64_t first; /* number of element 0 in the training, independent of its place: for ah__draw */
             struct ah_adam adam;
-            /* The gradient is multiplied by it in float, before anything else; read when the task executes, from where
-             * its lane may read. Null: 1. NaN: nothing is updated. */
+            /* Factor of the gradient, in float, before anything else; read when the task executes, from memory that its
+             * lane may read. Null: 1. NaN: nothing is updated. */
             const float *scale;
         } adam;
         struct {
@@ -131,19 +132,19 @@ struct ah_task {
             double *out; /* sum of squares, in a fixed order; NaN or infinity pass through */
         } sqnorm;
         struct {
-            const double *squares; /* of all groups' gradients */
+            const double *squares; /* squared norms of all groups' gradients */
             int count;
             double limit;
             float *scale; /* receives ah__clip_scale(ah__clip_norm(squares, count), limit) */
         } clip;
         struct {
             enum ah_collective kind;
-            void *buffer;       /* as comm/comm.h says for the kind */
+            void *buffer;       /* see comm/comm.h for each kind */
             int64_t part_count; /* elements of each rank's part, or of a sum */
             enum ah_dtype dtype;
         } collective;
         struct {
-            int64_t ns; /* of the lane's time at full speed, for nothing: what simulated devices run, and only they */
+            int64_t ns; /* time of the lane at full speed, without any work: only simulated devices run this */
         } delay;
     } as;
 };
@@ -158,75 +159,77 @@ struct ah_work {
     struct ah_task task[AH_WORK_MAX_TASKS];
 };
 
-/* Work has completed: the oldest of its lane. */
+/* A completion: the oldest work of its lane. */
 struct ah_done {
     enum ah_lane lane;
-    int64_t start_ns, end_ns; /* by the device's clock; start is after the waits */
-    int status;               /* AH_OK or why it failed; the message is ah_error() of the caller of wait_any */
+    int64_t start_ns, end_ns; /* times of the device's clock; start is after the waits */
+    int status;               /* AH_OK or why it failed; wait_any sets its caller's ah_error() */
 };
 
 /* The texts live as long as the device. */
 struct ah_dev_info {
     const char *name;                /* "cpu", "cuda:0" */
-    const char *model;               /* what the hardware is called; "": unknown */
-    const char *link_kind;           /* how it is connected, "PCIe 32.0 GT/s x16"; null: nothing to say */
+    const char *model;               /* name of the hardware; "": unknown */
+    const char *link_kind;           /* its connection, "PCIe 32.0 GT/s x16"; null: unknown */
     int count;                       /* devices of this kind in this machine */
-    int threads, host_threads;       /* what computes at once on the device, threads or multiprocessors; on the host */
-    int queue_depth;                 /* works in flight that keep a lane busy while the driver hears of one; 0: two */
+    int threads, host_threads;       /* parallel threads or multiprocessors of the device; threads of the host */
+    int queue_depth;                 /* works in flight that keep a lane busy while the driver learns of one; 0: two */
     int64_t link_bytes_per_s;        /* 0: not throttled */
-    int64_t align_bytes;             /* slots start at multiples of this */
+    int64_t align_bytes;             /* buffers start at multiples of this */
     int64_t device_high_water_bytes; /* highest byte of the region any task has touched */
     int64_t host_bytes;              /* host memory handed out by host_memory */
-    int64_t memory_bytes;            /* the device's own altogether; 0: unknown */
-    int64_t device_bytes;            /* the largest region it could hand out when it opened; 0: no limit of its own */
-    int64_t machine_bytes;           /* device and host memory together that could be had when it opened; 0: unknown */
-    uint64_t signature;              /* of what timings depend on: kind, hardware, threads, link, driver */
-    char arithmetic[64];             /* what bits depend on beside programs: libraries and the paths they take here */
-    char attention[160];             /* by what prepared programs do attention, and why not by a library; "": unsaid */
+    int64_t memory_bytes;            /* whole memory of the device; 0: unknown */
+    int64_t device_bytes;            /* largest region that it could provide when it opened; 0: no limit of its own */
+    int64_t machine_bytes;           /* device and host memory together available when it opened; 0: unknown */
+    uint64_t signature;              /* hash of what timings depend on: kind, hardware, threads, link, driver */
+    char arithmetic[64];             /* what bits depend on beside programs: libraries, their code paths here */
+    char attention[160];             /* what does attention in prepared programs, and why no library; "": unknown */
 };
 
-/* Every member is required. Calls come from one thread at a time, not always the same one (a run has its own while
- * iterations are in flight); only now_ns comes from any thread at any time. Lanes run on their own. */
+/* The functions of a device. Every member is required. Calls come from one thread at a time, not always the same one (a
+ * run has its own while iterations are in flight); only now_ns comes from any thread at any time. Lanes run on their
+ * own. */
 struct ah_dev_ops {
-    /* What collectives of several ranks need beside ah__comm(). Called once, before all else, by all ranks together,
-     * when each has opened its device. AH_EINPUT: these devices cannot work together, said by every rank alike; any
-     * other failure is this rank's own. */
+    /* Prepares collectives of several ranks, beside ah__comm(). Called once, before all else, by all ranks together,
+     * when each has opened its device. AH_EINPUT: these devices cannot work together, on all ranks alike; any other
+     * failure is this rank's own. */
     int (*join)(struct ah_dev *dev);
-    /* The one bounded device region, zeroed. Called at most once per device between two calls of memory_release. */
+    /* Makes the only, bounded device region, zeroed. Called at most once per device between two calls of
+     * memory_release. */
     int (*device_memory)(struct ah_dev *dev, int64_t bytes, char **base);
-    /* Host memory as the device wants it (pinned, pre-faulted, zeroed). Freed by memory_release. */
+    /* Makes host memory as the device needs it (pinned, pre-faulted, zeroed). Freed by memory_release. */
     int (*host_memory)(struct ah_dev *dev, int64_t bytes, char **base);
     /* Frees all device and host memory handed out; no work may be in flight. */
     int (*memory_release)(struct ah_dev *dev);
-    /* Chooses how to run a program. The caller gives *out back with prepared_free, before close and while it is not in
-     * flight. AH_EDEVICE names the operator the device does not know or cannot run in this shape or dtype; or
+    /* Prepares a program. The caller frees *out with prepared_free, before close and while it is not in flight.
+     * AH_EDEVICE names the operator that the device does not know or cannot run in this shape or dtype; or
      * AH_ENOMEM. */
     int (*prepare)(struct ah_dev *dev, const struct ah_program *program, struct ah_prepared **out);
     void (*prepared_free)(struct ah_dev *dev, struct ah_prepared *prepared); /* null is fine */
-    /* Copies *work and queues it on its lane; returns at once. The lane starts it when all earlier work of the lane is
+    /* Copies *work, queues it on its lane and returns at once. The lane starts it when all earlier work of the lane is
      * done and its waits have passed. *done names its completion. No heap allocation. */
     int (*submit)(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done);
-    /* Blocks until some work completes; completions of one lane come in order, each once. AH_EINTERNAL when nothing is
-     * in flight. After a failure all later work completes with the same status without running, until memory_release
-     * (work that an accelerator has been given already may run out; it completes with that status as well). A device
-     * whose hardware has failed says so once more there, AH_EDEVICE, and stays as it is. */
+    /* Blocks until some work completes. Completions of one lane come in order, each once. AH_EINTERNAL: nothing is in
+     * flight. After a failure all later work completes with the same status without running, until memory_release (work
+     * that an accelerator already has may still run; it completes with that status as well). A device whose hardware
+     * has failed reports AH_EDEVICE once more there, and stays failed. */
     int (*wait_any)(struct ah_dev *dev, struct ah_done *done);
     int64_t (*now_ns)(struct ah_dev *dev);
     void (*info)(struct ah_dev *dev, struct ah_dev_info *out);
     void (*close)(struct ah_dev *dev);
 };
 
-/* Every device begins with this. */
+/* Every device's struct begins with this. */
 struct ah_dev {
     const struct ah_dev_ops *ops;
-    void *library;         /* the loader's: the shared object a device came from; a device leaves it null */
-    char passed_over[192]; /* the opener's: why "auto" took this one although an accelerator is there; else "" */
+    void *library;         /* for the loader: the shared object of the device; a device leaves it null */
+    char passed_over[192]; /* for the opener: why "auto" took this device although there is an accelerator; else "" */
 };
 
-/* Runs one task list on a lane and waits for it; nothing else may be in flight. For loading, saving, profiling. */
+/* Runs a work and waits for it; nothing else may be in flight. For loading, saving, profiling. */
 int ah__dev_run(struct ah_dev *dev, const struct ah_work *work, struct ah_done *done);
 
-/* The largest region to ask a device for when nobody set a limit; 0: no limit but the machine's. */
+/* Returns the largest region to request from a device if nobody set a limit; 0: no limit but the machine's. */
 int64_t ah__dev_region_bytes(struct ah_dev *dev);
 
 int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options);

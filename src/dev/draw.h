@@ -1,5 +1,5 @@
-/* The random bits by which values are rounded up or down: of a key and a counter alone, so that they do not depend on
- * place, piece, thread, rank or device. For C and CUDA C. */
+/* The random bits by which values are rounded up or down. They depend on a key and a counter alone, not on place,
+ * piece, thread, rank or device. For C and CUDA C. */
 #ifndef AH_DEV_DRAW_H
 #define AH_DEV_DRAW_H
 
@@ -11,8 +11,8 @@
 #define AH_DRAW_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* 32 random bits. The mixer is Chris Wellons's "lowbias32" (hash-prospector), over a Weyl sequence. Counters that are
- * equal in their low 32 bits have equal bits. */
+/* Returns 32 random bits. The mixer is Chris Wellons's "lowbias32" (hash-prospector), over a Weyl sequence. Counters
+ * with equal low 32 bits give equal bits. */
 AH_DRAW_INLINE uint32_t ah__draw(uint32_t key, uint32_t counter)
 {
     uint32_t x = counter * 0x9e3779b9U + key;
@@ -21,8 +21,8 @@ AH_DRAW_INLINE uint32_t ah__draw(uint32_t key, uint32_t counter)
     return x ^ x >> 16;
 }
 
-/* The bits of a float, rounded to BF16 by 16 random ones: up with the probability that the mean is exact. Infinity
- * stays; NaN is not for it. */
+/* Rounds the bits of a float to BF16 by 16 random bits: up with a probability that makes the mean exact. Infinity stays
+ * infinity. Not for NaN. */
 AH_DRAW_INLINE uint16_t ah__bf16_drawn(uint32_t bits, uint32_t random16)
 {
     return (uint16_t)((bits + random16) >> 16);

@@ -1,4 +1,4 @@
-/* The optimizer step. The same bits as dev/host's. */
+/* The optimizer step, with the same bits as dev/host's. */
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/task.cuh"
 #include "dev/draw.h"
@@ -6,7 +6,7 @@
 
 enum { VECTOR = 4 };
 
-/* Four elements at once: 16 bytes of floats, 8 of bfloat16. */
+/* The type of four elements: 16 bytes of floats, 8 of bfloat16. */
 template <typename T> struct four;
 template <> struct four<float> {
     typedef float4 type;
@@ -33,7 +33,7 @@ struct states {
     float p, m, v;
 };
 
-/* The operations of dev.h, each rounded once. */
+/* Does the operations of dev.h, each rounded once. */
 static __device__ inline void adam_step(struct states *s, float given, const struct ah_adam *a, float scale,
                                         float decay)
 {
@@ -44,7 +44,7 @@ static __device__ inline void adam_step(struct states *s, float given, const str
     s->p = __fmaf_rn(-a->step_size, __fdiv_rn(s->m, root), __fmul_rn(s->p, decay));
 }
 
-/* What is stored of a state; `random16` rounds it where it is BF16. */
+/* Returns the stored form of a state; `random16` rounds it to BF16. */
 template <typename T> static __device__ inline T state_of(float x, uint32_t random16);
 template <> __device__ inline float state_of<float>(float x, uint32_t)
 {
@@ -55,14 +55,14 @@ template <> __device__ inline unsigned short state_of<unsigned short>(float x, u
     return x == x ? ah__bf16_drawn(__float_as_uint(x), random16) : 0x7fc0; /* a GPU's NaN would round to 0 */
 }
 
-/* The dtypes of parameters and gradient, and of moments; whether parameters have a rest. */
+/* The dtypes of parameters and gradient, and of moments; planes: parameters have a rest. */
 template <typename P, typename M, bool with_rest> struct form {
     typedef P param;
     typedef M moment;
     static const bool planes = with_rest;
 };
 
-/* What p is with its rest. */
+/* Returns the parameter p together with its rest. */
 template <bool planes, typename P> static __device__ inline float param_of(P p, unsigned short)
 {
     return value_of(p);
@@ -72,7 +72,7 @@ template <> __device__ inline float param_of<true, unsigned short>(unsigned shor
     return __uint_as_float(ah__planes_joined(p, rest));
 }
 
-/* What is stored of an updated parameter. */
+/* Returns the stored form of an updated parameter. */
 template <bool planes, typename P> static __device__ inline P param_stored(unsigned short *, float x, uint32_t random16)
 {
     return state_of<P>(x, random16);
@@ -84,7 +84,8 @@ template <> __device__ inline unsigned short param_stored<true, unsigned short>(
     return ah__plane_upper(bits);
 }
 
-/* A scale that is not a number: the step is skipped, states stay as they are, also where they go elsewhere. */
+/* Updates one element. If the scale is not a number, the step is skipped: states stay as they are, and are copied if
+ * they have another destination. */
 template <typename F> static __device__ inline void adam_element(const struct update &u, int64_t i, float scale)
 {
     typedef typename F::param P;
@@ -170,7 +171,7 @@ template <typename F> static __global__ void __launch_bounds__(THREADS) adam_vec
             adam_element<F>(u, i, scale);
 }
 
-/* Tiles of a group may begin at any element. */
+/* Launches the kernel for the alignment of the addresses: tiles of a group may begin at any element. */
 template <typename F> static cudaError_t adam_launch(cudaStream_t stream, const struct update &u)
 {
     const size_t param = VECTOR * sizeof(typename F::param), moment = VECTOR * sizeof(typename F::moment);
@@ -190,7 +191,7 @@ enum { WARP = 32, GROUPS = THREADS / WARP, EACH = AH_CODE8_GROUP / WARP };
 static __device__ const struct ah_code8 code8_signed = AH_CODE8_SIGNED, code8_unsigned = AH_CODE8_UNSIGNED;
 static __device__ const float code8_decades[AH_CODE8_LEVELS] = AH_CODE8_DECADES;
 
-/* Where all lanes find an entry at once. */
+/* Tables in shared memory, so that all lanes can read an entry at once. */
 struct code8_tables {
     struct ah_code8 of_first, of_second;
     float decades[AH_CODE8_LEVELS];
@@ -215,7 +216,7 @@ static __device__ inline void code8_load(float *values, const uint8_t *group, co
         values[j] = __fmul_rn(ah__code8_value(group[j * WARP + lane], table, decades), scale);
 }
 
-/* All lanes have read the group when the first of them writes. */
+/* Encodes and stores a group. All lanes have read the group before the first of them writes. */
 static __device__ inline void code8_store(uint8_t *group, const float *values, const struct ah_code8 *table, int lane)
 {
     uint32_t most = 0;
@@ -242,13 +243,13 @@ static __device__ inline void code8_copy(uint8_t *to, const uint8_t *from, int l
         to[j] = from[j];
 }
 
-/* The group of elements from i on, in a step that is not skipped. */
+/* Updates the group of elements from i on, in a step that is not skipped. */
 template <typename P, bool planes>
 static __device__ inline void code8_group(const struct update &u, const struct code8_tables *tables, int64_t i,
                                           float scale, int lane)
 {
     int64_t at = i / AH_CODE8_GROUP * AH_CODE8_BYTES;
-    float first[EACH], second[EACH], given[EACH], param[EACH]; /* all is loaded before anything is stored */
+    float first[EACH], second[EACH], given[EACH], param[EACH]; /* everything is loaded before anything is stored */
     for (int j = 0; j < EACH; j++) {
         int64_t k = i + j * WARP + lane;
         param[j] =
@@ -273,7 +274,7 @@ static __device__ inline void code8_group(const struct update &u, const struct c
     code8_store(static_cast<uint8_t *>(u.to_v) + at, second, &tables->of_second, lane);
 }
 
-/* The same where it is skipped: states stay as they are, also where they go elsewhere. */
+/* Handles a group in a skipped step: states stay as they are, and are copied if they have another destination. */
 template <typename P, bool planes> static __device__ inline void code8_skip(const struct update &u, int64_t i, int lane)
 {
     int64_t at = i / AH_CODE8_GROUP * AH_CODE8_BYTES;
@@ -301,9 +302,9 @@ template <typename P, bool planes> static __global__ void __launch_bounds__(THRE
         code8_skip<P, planes>(u, i, lane);
 }
 
-/* ---- the one or the other ---------------------------------------------------------------------------------------- */
+/* ---- choice of the kernel ---------------------------------------------------------------------------------------- */
 
-/* By the format of moments. */
+/* Launches the kernel for the format of moments. */
 template <typename P, bool planes>
 static cudaError_t adam_of(cudaStream_t stream, const struct update &u, enum ah_dtype moments)
 {

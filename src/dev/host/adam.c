@@ -70,7 +70,7 @@ static void adam_piece(void *context, int index, int worker)
     adam_range(job, middle, to, 1.0F); /* exact */
 }
 
-/* Whole groups of elements. */
+/* Returns pieces of whole groups of elements. */
 static struct ah_pieces adam_pieces(int64_t count)
 {
     struct ah_pieces pieces = ah__pieces(count, ADAM_PIECE);
@@ -86,7 +86,7 @@ int ah__host_adam(struct ah_pool *pool, const struct ah_task *task)
                          .task = task,
                          .pieces = adam_pieces(task->as.adam.count),
                          .scale = task->as.adam.scale ? *task->as.adam.scale : 1.0F};
-    if (isnan(job.scale)) /* the step is skipped: all stays as it is */
+    if (isnan(job.scale)) /* the step is skipped: nothing changes */
         return task->as.adam.to_p ? ah__fail(AH_EINTERNAL, "update: skipped into memory apart") : AH_OK;
     ah__pool_run(pool, adam_piece, job.pieces.count, &job);
     return AH_OK;

@@ -1,11 +1,11 @@
-/* Adam with moments in 8 bits (dev/code8.h), a part of kernels_isa.h: a group at a time, so that its new moments are in
- * the cache when their scale is known. */
+/* Adam with moments in 8 bits (dev/code8.h); a part of kernels_isa.h. It does a group at a time, so that its new
+ * moments are in the cache when their scale is known. */
 #include "dev/code8.h"
 
 static const struct ah_code8 code8_signed = AH_CODE8_SIGNED, code8_unsigned = AH_CODE8_UNSIGNED;
 static const float code8_decades[AH_CODE8_LEVELS] = AH_CODE8_DECADES;
 
-/* As ah__code8_value. */
+/* Loads 16 values as ah__code8_value does. */
 AH_INLINE v16 code8_load(const uint8_t *codes, const struct ah_code8 *table)
 {
     const i16 zero = i_set(0);
@@ -19,7 +19,7 @@ AH_INLINE v16 code8_load(const uint8_t *codes, const struct ah_code8 *table)
     return v_of_bits(i_xor(i_bits(value), sign));
 }
 
-/* As ah__code8_of. */
+/* Stores 16 fractions as ah__code8_of does. */
 AH_INLINE void code8_store(uint8_t *codes, v16 fraction, const struct ah_code8 *table)
 {
     const i16 last_level = i_set(AH_CODE8_LEVELS - 1);
@@ -33,7 +33,7 @@ AH_INLINE void code8_store(uint8_t *codes, v16 fraction, const struct ah_code8 *
     v16 k = v_fma(v_max(a, v_set(AH_CODE8_SMALL)), v_table(table->slope, last), v_table(table->offset, last));
     i16 whole = i_add(i_from_float(v_min(k, v_table(table->most, last))), i_sub(level, last));
     i16 code = i_add(i_sub(i_xor(whole, sign), sign), i_set(table->origin));
-    i_store_bytes(codes, i_max(code, i_set(0))); /* there is no -1 */
+    i_store_bytes(codes, i_max(code, i_set(0))); /* there is no code -1 */
 }
 
 AH_INLINE float code8_scale_at(const uint8_t *group)
@@ -43,7 +43,7 @@ AH_INLINE float code8_scale_at(const uint8_t *group)
     return scale;
 }
 
-/* A group of values whose largest magnitudes, lane by lane, are `most`, as bits. */
+/* Encodes and stores a group of values. `most`: their largest magnitudes, lane by lane, as bits. */
 AH_INLINE void code8_group_store(uint8_t *group, const float *values, i16 most, const struct ah_code8 *table)
 {
     int32_t lane[LANES];
@@ -67,7 +67,7 @@ AH_INLINE i16 i_larger_magnitude(i16 most, v16 x)
     return i_max(most, i_and(i_bits(x), i_set(INT32_MAX)));
 }
 
-/* Elements [at, at + 256). */
+/* Updates elements [at, at + 256). */
 AH_INLINE void code8_group(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at,
                            const struct adam_form form)
 {
@@ -91,7 +91,7 @@ AH_INLINE void code8_group(const struct ah_adam_piece *s, const struct ah_adam *
     code8_group_store((uint8_t *)s->to_v + group, second, most_second, &code8_unsigned);
 }
 
-/* Whole groups. */
+/* Updates a piece of whole groups. */
 AH_INLINE void code8_all(const struct ah_adam_piece *piece, const struct adam_form form)
 {
     enum { LINE = 64 };

@@ -1,5 +1,5 @@
-/* The host's arithmetic of one instruction set, included by kernels_avx512.c, kernels_avx2.c and kernels_plain.c after
- * AH_SIMD is defined. */
+/* The host's arithmetic for one instruction set. kernels_avx512.c, kernels_avx2.c and kernels_plain.c include it after
+ * they have defined AH_SIMD. */
 #include <string.h>
 
 #include "dev/draw.h"
@@ -10,10 +10,11 @@
 
 /* ---- optimizer --------------------------------------------------------------------------------------------------- */
 
-enum { ADAM_AHEAD = 768 }; /* elements of each array fetched ahead of use; past the end a prefetch does nothing */
+enum { ADAM_AHEAD = 768 }; /* elements by which each array is prefetched; beyond its end a prefetch does nothing */
 
-/* What an update's arrays are, constants where it is inlined: parameters and gradients in BF16, and those with a rest;
- * moments in BF16. Moments that have codes are not (kernels_code8.h). */
+/* The formats of an update's arrays; constants where it is inlined. short_params: parameters and gradients are BF16;
+ * planes: parameters also have a rest; short_moments: moments are BF16. Moments in codes are none of these
+ * (kernels_code8.h). */
 struct adam_form {
     bool short_params, planes, short_moments;
 };
@@ -23,7 +24,7 @@ AH_INLINE v16 load(const void *x, int64_t at, int64_t lanes, const bool bf16)
     return bf16 ? v_load_most_bf16((const uint16_t *)x + at, lanes) : v_load_most((const float *)x + at, lanes);
 }
 
-/* Rounded by the 16 bits of `drawn` from `shift` on. */
+/* Stores values, rounded by the 16 bits of `drawn` from bit `shift` on. */
 AH_INLINE void store_drawn(uint16_t *to, v16 x, const uint32_t *drawn, int shift, int lanes)
 {
     union {
@@ -57,7 +58,7 @@ AH_INLINE void words_store(uint16_t *to, i16 x, int lanes)
     memcpy(to, words, (size_t)lanes * sizeof *words);
 }
 
-/* As ah__plane_bits and ah__plane_upper. */
+/* Stores values as ah__plane_bits and ah__plane_upper do. */
 AH_INLINE void planes_store(const struct ah_adam_piece *s, int64_t at, v16 x, int lanes)
 {
     i16 bits = i_bits(x), magnitude = i_and(bits, i_set(INT32_MAX));
@@ -67,7 +68,7 @@ AH_INLINE void planes_store(const struct ah_adam_piece *s, int64_t at, v16 x, in
     words_store(s->to_rest + at, bits, lanes);
 }
 
-/* As ah__planes_joined. */
+/* Loads parameters as ah__planes_joined does. */
 AH_INLINE v16 param_load(const struct ah_adam_piece *s, int64_t at, int lanes, const struct adam_form form)
 {
     v16 param = load(s->p, at, lanes, form.short_params);
@@ -109,7 +110,7 @@ struct adam_values {
     v16 param, first, second; /* the parameter and its moments */
 };
 
-/* The operations of dev.h. */
+/* Does the operations of dev.h. */
 AH_INLINE struct adam_values adam_update(const struct ah_adam_piece *s, const struct ah_adam *adam, v16 given,
                                          struct adam_values old)
 {
@@ -121,7 +122,7 @@ AH_INLINE struct adam_values adam_update(const struct ah_adam_piece *s, const st
     return (struct adam_values){v_fma(v_set(-adam->step_size), v_div(first, root), decayed), first, second};
 }
 
-/* Elements [at, at + lanes), at most 16. */
+/* Updates elements [at, at + lanes), at most 16. */
 AH_INLINE void adam_step(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, int lanes,
                          const struct adam_form form)
 {
@@ -137,7 +138,7 @@ AH_INLINE int64_t bytes_of(const bool bf16)
     return bf16 ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float);
 }
 
-/* Parameters and gradient. */
+/* Prefetches parameters and gradient. */
 AH_INLINE void params_ahead(const struct ah_adam_piece *s, int64_t at, const struct adam_form form)
 {
     v_prefetch((const char *)s->p + at * bytes_of(form.short_params));

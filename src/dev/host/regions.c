@@ -30,13 +30,13 @@ void ah__regions_clear(struct ah_regions *regions)
     atomic_store(&regions->host_count, 0);
 }
 
-/* ---- what lanes may touch ---------------------------------------------------------------------------------------- */
+/* ---- rights of lanes --------------------------------------------------------------------------------------------- */
 
-/* Where a lane's operands must lie. */
+/* The side on which a lane's operands must be. */
 enum side { SIDE_NONE, SIDE_DEVICE, SIDE_HOST };
 
-/* What each lane may do: where copies go from and to, where arithmetic reads and writes, where programs run, where
- * buffers of collectives lie, where the operands of optimizer updates do. */
+/* The sides that each lane may use: sources and destinations of copies, operands of arithmetic, of programs, buffers of
+ * collectives, operands of optimizer updates. */
 static const struct lane_row {
     enum side from, to, compute, programs, collectives, updates;
 } lane_table[AH_LANE_COUNT] = {
@@ -71,7 +71,7 @@ static void high_water_raise(struct ah_regions *regions, int64_t end)
         ;
 }
 
-/* `call` is the number of a program's call, -1 for other tasks. */
+/* Fails with AH_EINTERNAL. `call`: number of a program's call, -1 for other tasks. */
 static int span_refuse(const struct ah_regions *regions, enum side side, const void *at, int64_t bytes,
                        const char *operand, int call)
 {
@@ -120,7 +120,7 @@ static int operand_check(struct ah_regions *regions, char *const base[AH_SPACE_C
     return span_refuse(regions, SIDE_DEVICE, at, bytes, name, call);
 }
 
-/* Operand by operand, to name the one that is wrong. */
+/* Checks operand by operand, to name the wrong one. */
 static int operands_check(struct ah_regions *regions, const struct ah_prepared *prepared,
                           char *const base[AH_SPACE_COUNT])
 {
@@ -137,7 +137,8 @@ static int operands_check(struct ah_regions *regions, const struct ah_prepared *
     return floats ? operand_check(regions, base, &workspace, "workspace", 0, 0) : AH_OK;
 }
 
-/* The device region has no holes, so that what a space's operands cover lies in it when they all do. */
+/* Checks the extents of all spaces. The device region has no holes, so a space's operands are inside it if their extent
+ * is. */
 static int bound_check(struct ah_regions *regions, const struct ah_prepared *prepared, char *const base[AH_SPACE_COUNT])
 {
     for (int i = 0; i < AH_SPACE_COUNT; i++) {
@@ -152,7 +153,8 @@ static int bound_check(struct ah_regions *regions, const struct ah_prepared *pre
     return AH_OK;
 }
 
-/* Bases only move up, so that all repeats lie in the region when the first and the last do. */
+/* Checks a program and its repeats. Bases only move up, so all repeats are in the region if the first and the last
+ * are. */
 static int program_check(struct ah_regions *regions, const struct ah_task *task)
 {
     char *last[AH_SPACE_COUNT];
@@ -308,7 +310,7 @@ int ah__regions_check(struct ah_regions *regions, enum ah_lane lane, const struc
     case AH_TASK_COLLECTIVE:
         return row->collectives ? collective_check(regions, row->collectives, task) : lane_refuse("collective");
     case AH_TASK_DELAY:
-        break; /* for simulated devices */
+        break; /* only simulated devices run it */
     }
     return ah__fail(AH_EINTERNAL, "task: type %d is unknown", (int)task->type);
 }

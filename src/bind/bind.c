@@ -4,7 +4,7 @@
 
 enum { CHUNK_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
 
-/* What it works on is what tokens become: of the embedding alone tokens themselves. */
+/* Returns true for items of the embedding itself, whose input is the tokens. */
 static bool embeds(const struct bind *bind)
 {
     return bind->binding->class == AH_CLASS_EMBEDDING && bind->item->below == 0;
@@ -65,14 +65,14 @@ static void steps_fill(int64_t step[AH_SPACE_COUNT], const struct bind *bind)
     step[AH_SPACE_LOSS] = sizeof(float);
 }
 
-/* What exists for all micro-batches of a step, not for those of a round alone. */
+/* Returns true if a space exists for all micro-batches of a step, not only for those of a round. */
 static bool is_of_step(const struct bind *bind, enum ah_space space)
 {
     return space == AH_SPACE_TARGETS || space == AH_SPACE_POSITIONS || space == AH_SPACE_LOSS ||
            (embeds(bind) && space == AH_SPACE_INPUT);
 }
 
-/* A program, and one that follows it or null, for micro-batches [first, first + count) of the item's. */
+/* Adds a program, and one that follows it or null, for micro-batches [first, first + count) of the item. */
 static void program_add(const struct bind *bind, const struct ah_prepared *prepared, const struct ah_prepared *then,
                         int first, int count)
 {
@@ -91,15 +91,15 @@ static void program_add(const struct bind *bind, const struct ah_prepared *prepa
     }
 }
 
-/* Those that the item runs. */
+/* Returns the number of micro-batches that the item runs. */
 static int micro_batches_of(const struct bind *bind)
 {
     int all = bind->binding->micro_batches > 1 ? bind->binding->micro_batches : 1;
     return bind->item->micro_batches > 0 ? bind->item->micro_batches : all;
 }
 
-/* A program of every micro-batch, `before` it (or null) another; `adding` instead of it after the first of the step, if
- * there is such a program. */
+/* Adds a program for every micro-batch, with the program `before` (or null) ahead of it. After the first micro-batch of
+ * the step the program `adding` takes its place, if it exists. */
 static void programs_add(const struct bind *bind, const struct ah_prepared *before, enum ah_program_kind kind,
                          enum ah_program_kind adding)
 {
@@ -128,7 +128,7 @@ int64_t ah__chunk_count(int64_t count, int chunks)
     return each < count ? each : count;
 }
 
-/* The elements [*first, *first + result) of `count` that the item's chunk covers. */
+/* Returns the elements [*first, *first + result) of `count` that the item's chunk covers. */
 static int64_t chunk_of(int64_t *first, const struct bind *bind, int64_t count)
 {
     int64_t each = ah__chunk_count(count, bind->item->chunks);
@@ -136,14 +136,13 @@ static int64_t chunk_of(int64_t *first, const struct bind *bind, int64_t count)
     return count - *first < each ? count - *first : each;
 }
 
-/* Those of this rank's part. */
 int64_t ah__bind_chunk(int64_t *first, const struct bind *bind)
 {
     int64_t part;
     return chunk_of(first, bind, ah__bind_part(&part, bind));
 }
 
-/* The item's chunk of `count` elements in the compute dtype. */
+/* Adds a copy of the item's chunk of `count` elements in the compute dtype. */
 static void elements_copy_add(const struct bind *bind, char *to, const char *from, int64_t count)
 {
     int64_t first, element = ah__bind_element_bytes(bind), elements = chunk_of(&first, bind, count);
@@ -151,14 +150,15 @@ static void elements_copy_add(const struct bind *bind, char *to, const char *fro
         ah__bind_copy(bind, to + first * element, from + first * element, elements * element);
 }
 
-/* A chunk of this rank's part of the trained parameters, or of their gradient. */
+/* Adds a copy of a chunk of this rank's part of the trained parameters or of their gradient. */
 static void chunk_copy_add(const struct bind *bind, char *to, const char *from)
 {
     int64_t part;
     elements_copy_add(bind, to, from, ah__bind_part(&part, bind));
 }
 
-/* Those of the frozen elements that are this rank's: *first, counted from the first frozen one, and so many. */
+/* Returns this rank's share of the frozen elements, [*first, *first + result), counted from the first frozen
+ * element. */
 static int64_t frozen_part(int64_t *first, const struct bind *bind)
 {
     const struct ah_partition *partition = bind->binding->partition;
@@ -166,7 +166,7 @@ static int64_t frozen_part(int64_t *first, const struct bind *bind)
     return ah__part_range(first, count, bind->binding->rank, ah__step_ranks(partition));
 }
 
-/* Where they lie in what has the whole group in the compute dtype. */
+/* Returns the address of this rank's frozen elements in `whole`, which has the whole group in the compute dtype. */
 static char *frozen_at(const struct bind *bind, char *whole)
 {
     int64_t first;
@@ -174,14 +174,14 @@ static char *frozen_at(const struct bind *bind, char *whole)
     return whole + (ah__bind_group(bind)->trained + first) * ah__bind_element_bytes(bind);
 }
 
-/* A chunk of this rank's part of the frozen parameters. */
+/* Adds a copy of a chunk of this rank's part of the frozen parameters. */
 static void frozen_copy_add(const struct bind *bind, char *to, const char *from)
 {
     int64_t first;
     elements_copy_add(bind, to, from, frozen_part(&first, bind));
 }
 
-/* All trained elements of a group, from F32 to the compute dtype. */
+/* Adds a cast of all trained elements of a group from F32 to the compute dtype. */
 static void narrow_add(const struct bind *bind, char *to, const char *from)
 {
     if (ah__bind_group(bind)->trained == 0)
@@ -196,7 +196,8 @@ static void narrow_add(const struct bind *bind, char *to, const char *from)
     task->as.cast.zero_count = ah__bind_group(bind)->trained_gaps;
 }
 
-/* Embedding and head may have their gradients in one place, one after the other, and different gaps. */
+/* Zeroes the padding between gradients. Embedding and head may use one gradient buffer in turn, with padding in
+ * different positions. */
 static void gaps_clear(const struct bind *bind)
 {
     if (ah__bind_group(bind)->trained_gaps == 0 || bind->binding->partition->shared_group >= 0)
@@ -209,7 +210,7 @@ static void gaps_clear(const struct bind *bind)
     task->as.cast.zero_count = ah__bind_group(bind)->trained_gaps;
 }
 
-/* This rank's part: from its states, or from where it has been fetched to. */
+/* Copies this rank's part into the buffer: from its states, or from the memory into which it was fetched. */
 static void cast(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
@@ -231,7 +232,7 @@ static void collective_add(const struct bind *bind, enum ah_collective kind, cha
     task->as.collective.dtype = dtype;
 }
 
-/* Of `count` elements, part by part. */
+/* Adds a collective over `count` elements, divided into the ranks' parts. */
 static void parts_add(const struct bind *bind, enum ah_collective kind, char *buffer, int64_t count)
 {
     const struct ah_partition *partition = bind->binding->partition;
@@ -239,7 +240,7 @@ static void parts_add(const struct bind *bind, enum ah_collective kind, char *bu
         collective_add(bind, kind, buffer, ah__part_count(count, ah__step_ranks(partition)), partition->compute);
 }
 
-/* What the ranks have of an iteration becomes what it comes to: losses, flags, norms. */
+/* Sums losses, flags and norms of an iteration over all ranks. */
 static void totals_add(const struct bind *bind)
 {
     const struct ah_partition *partition = bind->binding->partition;
@@ -260,7 +261,7 @@ static void input(const struct bind *bind)
     ah__bind_copy(bind, bind->at->tokens, bind->at->host_tokens, bind->at->tokens_bytes);
 }
 
-/* Codes become what programs read, once for all micro-batches; what is beside them is copied along. */
+/* Decodes a block's codes for its programs, once for all micro-batches, and copies the group's other elements along. */
 static void widen_add(const struct bind *bind)
 {
     const struct ah_group *group = ah__bind_group(bind);
@@ -309,20 +310,20 @@ static void backward(const struct bind *bind)
     programs_add(bind, before, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     if (bind->item->unfinished)
         return;
-    if (bind->binding->partition->compute != AH_F32) /* complete: rounded once */
+    if (bind->binding->partition->compute != AH_F32) /* the sum is complete and is rounded once */
         narrow_add(bind, bind->at->grad, bind->at->sum);
     else if (bind->at->sum != bind->at->grad)
         ah__bind_copy(bind, bind->at->grad, bind->at->sum, sum_bytes(bind));
     else if (bind->binding->class != AH_CLASS_BLOCK)
         gaps_clear(bind);
-    if (ah__bind_sharded(bind)) /* the norm is that of the sum */
+    if (ah__bind_sharded(bind)) /* the norm is taken after the reduction */
         return;
     ah__bind_norm(bind);
     if (bind->binding->class == AH_CLASS_EMBEDDING && bind->binding->clip > 0)
         ah__bind_clip(bind);
 }
 
-/* The embedding's own elements lie before those of blocks below. */
+/* Fetches a frozen lowest block. These blocks are stored behind the embedding's own elements. */
 static void fetch_below(const struct bind *bind)
 {
     const struct ah_partition *partition = bind->binding->partition;
@@ -359,14 +360,14 @@ static void sums_in(const struct bind *bind)
     ah__bind_copy(bind, bind->at->sum, bind->at->host_sum, sum_bytes(bind));
 }
 
-/* Back where a fetch took them from: the same bytes. */
+/* Copies parameters back to where a fetch read them: the bytes are the same. */
 static void evict(const struct bind *bind)
 {
     chunk_copy_add(bind, bind->at->host_param, bind->at->param);
     frozen_copy_add(bind, bind->at->host_frozen, frozen_at(bind, bind->at->param));
 }
 
-/* A block's input, and what it keeps, lie in its stage one behind the other. */
+/* Offloads a block's input and saved activations, which follow each other in the staging buffer. */
 static void activations_out(const struct bind *bind)
 {
     ah__bind_copy(bind, bind->at->host_activations, bind->at->input, bind->at->activation_bytes);
@@ -377,7 +378,8 @@ static void activations_in(const struct bind *bind)
     ah__bind_copy(bind, bind->at->input, bind->at->host_activations, bind->at->activation_bytes);
 }
 
-/* The loss once the head is done, the norms once the embedding is; and with them, of several ranks, the totals. */
+/* Copies the losses to the host after the head, and the norms after the embedding; with several ranks, the totals with
+ * the norms. */
 static void result(const struct bind *bind)
 {
     const struct ah_partition *partition = bind->binding->partition;
@@ -394,7 +396,7 @@ static void gather(const struct bind *bind)
 {
     const struct ah_group *group = ah__bind_group(bind);
     parts_add(bind, AH_ALL_GATHER, bind->at->param, group->trained);
-    if (!bind->item->stays) /* else all ranks have loaded all of it there */
+    if (!bind->item->stays) /* if it stays, each rank has loaded all of it there */
         parts_add(bind, AH_ALL_GATHER, bind->at->param + group->trained * ah__bind_element_bytes(bind),
                   ah__frozen_count(group));
 }
@@ -407,7 +409,7 @@ static void reduce(const struct bind *bind)
     if (bind->at->reduced && count > 0)
         ah__bind_copy(bind, bind->at->reduced, ah__bind_part_at(bind, bind->at->grad),
                       count * ah__bind_element_bytes(bind));
-    if (bind->binding->class != AH_CLASS_EMBEDDING) /* whose gradient is the last */
+    if (bind->binding->class != AH_CLASS_EMBEDDING) /* the embedding's gradient is the last */
         return;
     totals_add(bind);
     if (bind->binding->clip > 0)

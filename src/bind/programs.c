@@ -1,4 +1,4 @@
-/* Prepared programs, and what a step has of tokens and results: sizes and offsets that runs and profiles share. */
+/* Prepared programs; sizes and offsets of a step's tokens and results. Runs and profiles share them. */
 #include "bind/bind.h"
 
 /* ---- prepared programs ------------------------------------------------------------------------------------------- */

@@ -1,8 +1,9 @@
-/* Updates: the optimizer's step on the host, on the device and streamed through its stages, and what clipping needs. */
+/* Updates: the optimizer's step on the host, on the device and staged through the device; norms and the clipping
+ * factor. */
 #include "base/hash.h"
 #include "bind/internal.h"
 
-/* An update of the item's chunk, which begins at *first, without operands. */
+/* Adds an update of the item's chunk, which begins at *first; the caller sets the operands. */
 static struct ah_task *adam_task(int64_t *first, const struct bind *bind)
 {
     int64_t part, count = ah__bind_chunk(first, bind);
@@ -19,7 +20,7 @@ static struct ah_task *adam_task(int64_t *first, const struct bind *bind)
     return task;
 }
 
-/* Where the elements of each state from `first` on lie; null of a state that there is not. */
+/* Computes the address of each state from element `first` on; null for a state that the partition does not have. */
 static void states_at(char *at[AH_STATE_COUNT], const struct bind *bind, char *const states[AH_STATE_COUNT],
                       int64_t first)
 {
@@ -65,7 +66,7 @@ void ah__bind_update(const struct bind *bind)
                       task->as.adam.count * ah__bind_element_bytes(bind));
 }
 
-/* The chunk's states lie in the stage. */
+/* Adds an update of the chunk's states in the staging buffer. */
 static void adam_streamed_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;

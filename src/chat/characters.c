@@ -85,8 +85,8 @@ static void put(struct ah_buf *to, utf8proc_int32_t code)
     ah__buf_add(to, bytes, ah__utf8_put(bytes, (uint32_t)code));
 }
 
-/* Appends the character in upper or title case. Sharp s becomes two; the other characters that become several do not
- * occur in real texts and become one. */
+/* Appends the character in upper or title case. Sharp s becomes two characters. Other characters with long forms do not
+ * occur in real texts and become one character. */
 static void put_upper(struct ah_buf *to, utf8proc_int32_t code, bool title)
 {
     enum { SHARP_S = 0xdf };

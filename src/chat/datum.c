@@ -188,7 +188,7 @@ int ah__datum_set(struct ah_datum *dict, struct ah_heap *heap, struct ah_datum k
     return AH_OK;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 bool ah__datum_is_number(struct ah_datum value)
 {

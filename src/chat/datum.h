@@ -121,7 +121,7 @@ int ah__datum_append(struct ah_datum *list, struct ah_heap *heap, struct ah_datu
 /* Sets or replaces a value. AH_EINPUT: a list or dict cannot be a key. */
 int ah__datum_set(struct ah_datum *dict, struct ah_heap *heap, struct ah_datum key, struct ah_datum value);
 
-/* ---- asking: the heap counts what is looked at ------------------------------------------------------------------- */
+/* ---- reading: the heap counts the bytes that are looked at ------------------------------------------------------- */
 
 bool ah__datum_is_number(struct ah_datum value); /* also true for BOOL, as in Python */
 double ah__datum_as_real(struct ah_datum number);

@@ -34,7 +34,7 @@ enum ah_node_kind {
     AH_NODE_DATA,       /* value: a text */
     AH_NODE_PRINT,      /* a */
     AH_NODE_FOR,        /* for a in b if c: body, else: other */
-    AH_NODE_IF,         /* if a: body, else: other, of which a lone IF is an elif */
+    AH_NODE_IF,         /* if a: body, else: other; a lone IF in other is an elif */
     AH_NODE_SET,        /* a = b */
     AH_NODE_SET_BLOCK,  /* a = the output of body */
     AH_NODE_MACRO,      /* text, list of KEYWORD, body */

@@ -18,7 +18,7 @@ int ah__node_new(struct ah_node **out, struct ah_parser *parser, enum ah_node_ki
 /* Fails with AH_EINPUT: names the next token and what was expected. */
 int ah__parser_fail(const struct ah_parser *parser, const char *expected);
 bool ah__parser_sees(const struct ah_parser *parser, enum ah_token_kind kind, const char *text);
-/* Goes to the next token if this is the given one, and returns whether it was. */
+/* Returns true, and goes to the next token, if the present token is this one. */
 bool ah__parser_takes(struct ah_parser *parser, enum ah_token_kind kind, const char *text);
 int ah__parser_expect(struct ah_parser *parser, enum ah_token_kind kind, const char *text);
 int ah__parser_name(const char **text, size_t *length, struct ah_parser *parser);

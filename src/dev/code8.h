@@ -16,7 +16,7 @@
 
 #include "dev/draw.h"
 
-/* In memory a group is its codes and then its scale, a float. */
+/* Sizes of a group. In memory it is its codes and then its scale, a float. */
 enum { AH_CODE8_GROUP = 256, AH_CODE8_BYTES = AH_CODE8_GROUP + 4, AH_CODE8_LEVELS = 8, AH_CODE8_ZERO_SIGNED = 127 };
 
 /* Tables to convert between fractions and codes. Values are counted from below the first level: they are k = n .. 2n-1

@@ -26,7 +26,7 @@ static const struct launcher {
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "mpich"},
 };
 
-/* Returns the launcher; null: there is none, or it has started only one process. */
+/* Returns the launcher; null: no launcher, or it has started only one process. */
 static const struct launcher *launcher_find(int *ranks)
 {
     for (size_t i = 0; i < AH_LENGTH(launchers); i++) {

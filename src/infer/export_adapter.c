@@ -1,6 +1,6 @@
 /* ah_export_adapter() writes the factors of an adapter as tensors NAME.lora_a and NAME.lora_b, where NAME is
- * llama.cpp's name of the adapted weight. llama.cpp adds alpha / rank * B A, with the rank of each tensor and one alpha
- * for all. */
+ * llama.cpp's name of the adapted weight. llama.cpp adds alpha / rank * B A, with the rank of each tensor and the same
+ * alpha for all tensors. */
 #include "infer/export_adapter.h"
 
 #include <math.h>

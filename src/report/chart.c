@@ -78,8 +78,7 @@ static double x_of(const struct scale *scale, double step)
     return LEFT + (part < 0   ? 0
                    : part > 1 ? 1
                               : part) *
-                      PLOT; /* a step out of order, from a damaged file, lies at an
-                                                                * edge */
+                      PLOT; /* a step out of order, from a damaged file, is drawn at an edge */
 }
 
 static double y_of(const struct scale *scale, double value)

@@ -263,7 +263,7 @@ static void other_curves(struct ah_buf *buf, const struct report *report)
     ah__buf_printf(buf, "</div>\n");
 }
 
-/* ---- tables of what a JSON file says ----------------------------------------------------------------------------- */
+/* ---- tables of JSON files ---------------------------------------------------------------------------------------- */
 
 static void value(struct ah_buf *buf, const cJSON *node)
 {

@@ -212,7 +212,7 @@ static size_t *tail_of(size_t *latest, const struct ah_timeline *timeline, size_
     return &latest[(edge * tails(timeline) + of) * 2 + parity];
 }
 
-/* Removes span `tail - 1` from all edges of the same kind and name as `edge`: it has handed on what it had. */
+/* Removes span `tail - 1` from all edges of the same kind and name as `edge`, since it has handed on its result. */
 static void hand_on(size_t *latest, const struct ah_timeline *timeline, const struct edge *edge, size_t tail)
 {
     for (size_t e = 0; e < AH_LENGTH(edges); e++) {

@@ -50,8 +50,8 @@ static bool stands_in(const struct ah_bpe_options *options, int32_t id)
     return id == options->unknown || (text && length == 6 && strncmp(text, "<0x", 3) == 0);
 }
 
-/* Returns true if cutting words changes no ids: each character is a symbol (or several, or the unknown token) whatever
- * is next to it, and each merged token contains the characters of its halves. */
+/* Returns true if cutting words changes no ids. This holds if each character is a symbol (or several, or the unknown
+ * token) with any neighbours, and each merged token contains the characters of its halves. */
 static bool may_cut(const struct ah_bpe_options *options)
 {
     bool all_bytes = options->byte_fallback;

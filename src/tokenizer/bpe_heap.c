@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 
 struct ah_bpe_link {
-    int32_t before, after; /* places of the adjacent symbols; -1: none */
+    int32_t before, after; /* places of the adjacent symbols; -1: no symbol */
 };
 
 static void sift_up(uint64_t *entries, size_t at)
@@ -53,8 +53,8 @@ static void entry_push(struct ah_bpe_heap *heap, const struct ah_bpe_table *tabl
         sift_up(heap->entries, before);
 }
 
-/* Fills the heap with all pairs. It needs room for no more entries than pairs at first and two for each merge, which
- * removes one. */
+/* Fills the heap with all pairs. There are never more entries than the pairs at first plus two for each merge, which
+ * removes an entry. */
 static int heap_fill(struct ah_bpe_heap *heap, const struct ah_bpe_table *table, const int32_t *ids, size_t count)
 {
     AH_TRY(ah__grow(&heap->links, &heap->link_room, count, sizeof *heap->links));

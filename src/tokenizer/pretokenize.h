@@ -14,7 +14,7 @@ enum ah_split_behavior {
     AH_SPLIT_MERGED_WITH_NEXT,
     AH_SPLIT_CONTIGUOUS, /* adjacent parts that match, or do not match, are joined */
 };
-/* When a mark for a space is put before a text that does not begin with one. */
+/* When a mark for a space is put before a text that does not begin with a mark. */
 enum ah_prepend_scheme { AH_PREPEND_ALWAYS, AH_PREPEND_FIRST, AH_PREPEND_NEVER };
 
 struct ah_pre_step {
@@ -23,8 +23,8 @@ struct ah_pre_step {
     struct ah_regex *regex;
     enum ah_split_behavior behavior;
     bool invert; /* text that does not match counts as matching */
-    /* AH_PRE_SPACE: puts a space before a text that does not begin with one. AH_PRE_METASPACE: replaces spaces by the
-     * mark */
+    /* AH_PRE_SPACE: puts a space before a text that does not begin with a space. AH_PRE_METASPACE: replaces spaces by
+     * the mark */
     char mark[5];
     enum ah_prepend_scheme scheme;
     bool split; /* splits before each mark */

@@ -23,8 +23,8 @@ static size_t unit_offset(uint32_t unit)
     return (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6);
 }
 
-/* Returns the bytes of the longest replaced text with which this text begins; 0: none. *value: place of its replacement
- * in `texts`. */
+/* Returns the bytes of the longest replaced text with which this text begins; 0: no rule applies. *value: place of its
+ * replacement in `texts`. */
 static size_t rule_find(size_t *value, const struct ah_sentencepiece_normalizer *normalizer, const char *text,
                         size_t length)
 {

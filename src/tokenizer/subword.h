@@ -76,7 +76,7 @@ int ah__subword_add_merge(struct ah_subword_recipe *recipe, const char *left, si
                           size_t right_length, const char *where);
 /* Reads the vocabulary: an object of texts and ids. */
 int ah__subword_read_vocab(struct ah_subword_recipe *recipe, const struct ah_json *vocab);
-/* Adds an added token, whose content is copied. An empty one, or one that is there already, is ignored. */
+/* Adds an added token, whose content is copied. An empty token, or a token that is there already, is ignored. */
 int ah__subword_add_token(struct ah_subword_recipe *recipe, struct ah_added_token token, const char *where);
 /* Adds the added tokens that tokenizer_config.json, added_tokens.json and special_tokens_map.json of the folder name
  * (subword_merges.c). */

@@ -227,7 +227,7 @@ static bool is_piece(enum ah_token_type type)
     return type == AH_TOKEN_NORMAL || type == AH_TOKEN_USER || type == AH_TOKEN_UNUSED;
 }
 
-/* Adds all ways to join two tokens to this one. */
+/* Adds all pairs of tokens that join to this token. */
 static int merges_of(struct merges *merges, const struct ah_token_map *map, const struct ah_token_row *row, int32_t id)
 {
     for (size_t cut = ah__utf8_bytes(row->text[0]); cut < row->length; cut += ah__utf8_bytes(row->text[cut])) {

@@ -32,7 +32,7 @@ struct ah_token_tables {
     const char *pre;
     const char *merges;    /* byte-level: elements of a JSON array of texts, "\"a b\",\"c d\"" */
     bool prefix;           /* SentencePiece: puts a space before the text */
-    int32_t bos, eos;      /* -1: none */
+    int32_t bos, eos;      /* tokens that begin and end texts; -1: none */
     bool add_bos, add_eos; /* put around a prompt */
 };
 

@@ -37,8 +37,8 @@ struct attention_place {
     const float *lse;
     const int32_t *positions;                  /* positions of the batch, or null */
     float *dquery_sum, *dkey_sum, *dvalue_sum; /* null: the gradients themselves hold the sums */
-    bool later, last;                          /* of the heads that share keys and values: it is not the first; it is
-                                                * the last */
+    bool later, last;                          /* this head is not the first, is the last of the heads that share keys
+                                                * and values */
 };
 
 static struct attention_place attention_at(const struct ah_attention *job, int64_t batch, int head, float *sums)

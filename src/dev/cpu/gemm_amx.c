@@ -299,7 +299,7 @@ AMX_INLINE void ahead_b(const struct amx_piece *p, int64_t strip_col, int64_t sh
 }
 
 /* Computes a strip of 32 columns. With one range of terms no sums are kept between ranges, so all blocks use the same
- * one, which stays in the first-level cache. */
+ * memory for sums, which stays in the first-level cache. */
 static AMX_TARGET void strip(const struct amx_piece *p, int64_t strip_col)
 {
     const struct ah_gemm_bf16 *g = p->gemm;

@@ -132,8 +132,8 @@ static int exchange_post(struct ah_cuda *cuda, const char *send, int64_t step, i
     return is_posted(result) ? AH_OK : nccl_fail(cuda, "ncclSend, ncclRecv", result);
 }
 
-/* Exchanges data with every other rank: sends it its piece of `send`, where pieces are `step` bytes apart, and receives
- * one in that rank's part of the scratch. */
+/* Exchanges data with every other rank: sends its piece of `send`, where pieces are `step` bytes apart, and receives a
+ * piece into that rank's part of the scratch. */
 static int exchange(struct ah_cuda *cuda, const char *send, int64_t step, int64_t bytes, cudaStream_t stream)
 {
     NCCL_TRY(ncclGroupStart());

@@ -137,9 +137,10 @@ struct ah_cuda_cache {
     void *y;                  /* [batch,seq,heads * size] */
     const int32_t *positions; /* [batch,seq]; null: place in the sequence. Tokens outside the cache are ignored */
     int64_t batch, seq, rows, keys;
-    int64_t stride, head;   /* of q, or of k and v: elements from one token, and from one head, to the next */
+    int64_t stride, head;   /* steps of q, or of k and v: elements from one token, and from one head, to the next */
     int64_t window;         /* number of rows that a query sees; rows or more: all up to its own */
-    int heads, size, group; /* of q; group: heads that share a head of the cache. In a write, heads of the cache */
+    int heads, size, group; /* heads of q; group: heads that share a head of the cache. In a write, heads of the
+                             * cache */
     float scale, cap;       /* factor and cap of scores; cap 0: no cap */
 };
 cudaError_t ah__cuda_cache_write_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_cache *job);

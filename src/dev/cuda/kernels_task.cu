@@ -147,7 +147,7 @@ cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task)
 }
 
 /* ---- codes (op/codes.h): each thread makes 8 elements -------------------------------------------------------------
- * A thread's codes are 8 or 4 bytes, its elements 16 or 32, both where a wide access may be. */
+ * A thread's codes are 8 or 4 bytes, its elements 16 or 32; both are aligned for wide accesses. */
 
 static __device__ const float nf4_values[16] = AH_NF4_VALUES;
 
@@ -222,10 +222,10 @@ cudaError_t ah__cuda_expand(cudaStream_t stream, const struct ah_task *task)
 }
 
 /* ---- sums of squares ----------------------------------------------------------------------------------------------
- * The host's order: pieces by size alone; in each, 32 sums of every 32nd element, of which the last elements, less than
- * 32, count to the first 16; these in pairs j, j + 16, one after the other; then the pieces. A warp has a piece, a lane
- * one of the sums and 128 bytes in flight: 4 KiB a warp, 2 MB of a block of 30 million elements, as many as an H100's
- * memory takes to answer. */
+ * The sums have the host's order. Pieces are cut by size alone; a piece has 32 sums of every 32nd element, and its last
+ * elements, less than 32, count to the first 16 sums; sums j and j + 16 are added, then these in order of j, then the
+ * pieces. A warp does a piece. Each lane has one of the sums and 128 bytes in flight: 4 KiB for a warp and 2 MB for 30
+ * million elements, which hides the latency of an H100's memory. */
 
 static const int64_t squares_piece = 1 << 16;
 enum { SUMS = 32, AHEAD_BYTES = 128, MOST_PIECES = 4096, WARPS = 4 };

@@ -63,7 +63,7 @@
     X(cuStreamWriteValue64)
 
 struct ah_cuda_library {
-    void *cublaslt_library, *cudnn_library; /* of dlopen; cudnn_library is null if there is no cuDNN */
+    void *cublaslt_library, *cudnn_library; /* handles of dlopen; cudnn_library is null if there is no cuDNN */
     void *nccl_library;                     /* null: not needed */
 #define AH_CUDA_MEMBER(name) __typeof__(name) *name;
     AH_CUBLASLT_LIST(AH_CUDA_MEMBER)

@@ -15,7 +15,7 @@ struct ah_cuda_call {
     int (*enqueue)(const struct ah_cuda_bound *bound);
     const struct ah_call *call;
     const struct ah_call *next; /* next call of the program, or null */
-    bool takes_next;            /* set by prepare: this call does the next one, too, which is skipped */
+    bool takes_next;            /* set by prepare: this call also does the next call, which is skipped */
     struct ah_cuda *cuda;
     enum ah_dtype dtype;          /* dtype of parameters, activations and their gradients */
     int64_t workspace_bytes;      /* scratch while it runs */

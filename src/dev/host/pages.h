@@ -16,8 +16,8 @@ struct ah_pages {
  * available. */
 int ah__pages_new(struct ah_pages *out, int64_t bytes, const char *what);
 void ah__pages_free(struct ah_pages *pages); /* a zero struct is fine */
-/* Returns the memory available without swapping: the least of the machine's, as the kernel reports it, and of what the
- * control groups of this process allow. INT64_MAX: unknown. */
+/* Returns the bytes available without swapping: the kernel's figure for the machine, or less if the control groups of
+ * this process allow less. INT64_MAX: unknown. */
 int64_t ah__pages_available(void);
 
 #endif

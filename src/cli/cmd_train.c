@@ -209,7 +209,7 @@ static int check_moments(const char *word)
     enum ah_dtype dtype;
     if (!word || ah_moments_parse(&dtype, word) == AH_OK)
         return AH_OK;
-    return ah__out_fault("--moments: found '%.40s', expected bf16, fp32 or int8", word);
+    return ah__out_fault("--%s", ah_error());
 }
 
 /* Micro-batches by their number. */

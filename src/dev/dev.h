@@ -44,13 +44,9 @@ struct ah_adam {
     uint32_t draw;        /* of the training's seed and the step: the key of ah__draw */
 };
 
-/* Bytes of so many elements of an optimizer state, from one that may begin a group: of AH_U8, of all their groups. */
-static inline int64_t ah__state_bytes(enum ah_dtype dtype, int64_t count)
-{
-    if (dtype == AH_U8)
-        return (count + AH_CODE8_GROUP - 1) / AH_CODE8_GROUP * AH_CODE8_BYTES;
-    return count * ah__dtype_bytes(dtype);
-}
+/* Bytes of so many elements of an optimizer state, from one that may begin a group: all their groups. The dtype is one
+ * of dev/host/states.h. */
+int64_t ah__state_bytes(enum ah_dtype dtype, int64_t count);
 
 /* The bytes [from, to) of a space; nothing when both are 0. */
 struct ah_extent {

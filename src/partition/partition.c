@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "base/hash.h"
+#include "dev/host/states.h"
 #include "partition/compile.h"
 
 /* ---- parameters and groups -------------------------------------------------------------------------------------- */
@@ -389,7 +390,7 @@ static int check_step(const struct ah_step_options *step, enum ah_dtype compute)
     if (step->world_size < 0 || (step->infers && step->world_size > 1))
         return ah__fail(AH_EINPUT, "step: found %d ranks, expected %s", step->world_size,
                         step->infers ? "one where nothing is learned" : "at least 1");
-    if (step->moments != AH_F32 && step->moments != AH_BF16 && step->moments != AH_U8)
+    if (!ah__state_format(step->moments))
         return ah__fail(AH_EINPUT, "step: found moments in %s, expected F32, BF16 or U8",
                         ah__dtype_name(step->moments));
     if (step->master != AH_F32 && step->master != compute)

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "dev/host/code8.h"
 #include "dev/host/codes.h"
 #include "dev/host/normal.h"
+#include "dev/host/states.h"
 #include "dev/planes.h"
 #include "op/bf16.h"
 #include "run/internal.h"
@@ -54,22 +54,18 @@ static void convert_planes(const struct place *at, char *values, int64_t count, 
 
 static void convert(const struct place *at, char *values, int64_t count, const struct moved *how)
 {
-    char *state = at->state;
+    const struct ah_state_format *format = ah__state_format(how->dtype);
     float *floats = (float *)(void *)values;
-    uint16_t *narrow = (uint16_t *)(void *)state;
     bool is_signed = how->which == AH_RUN_MOMENT1;
     if (at->rest)
         convert_planes(at, values, count, how->load);
     else if (how->dtype == how->as)
-        memcpy(how->load ? state : values, how->load ? values : state, (size_t)ah__state_bytes(how->dtype, count));
-    else if (how->dtype == AH_U8 && how->load)
-        ah__code8_narrow((uint8_t *)state, floats, count, is_signed);
-    else if (how->dtype == AH_U8)
-        ah__code8_widen(floats, (const uint8_t *)state, count, is_signed);
+        memcpy(how->load ? at->state : values, how->load ? values : at->state,
+               (size_t)ah__state_bytes(how->dtype, count));
     else if (how->load)
-        ah__bf16_narrow(narrow, floats, count);
+        format->narrow(at->state, floats, count, is_signed);
     else
-        ah__bf16_widen(floats, narrow, count);
+        format->widen(floats, at->state, count, is_signed);
 }
 
 /* Moves elements that fit in the staging buffer, through which device states pass. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "dev/host/states.h"
 #include "plan/search.h"
 #include "session/session.h"
 
@@ -90,30 +91,26 @@ static int try_sequences(bool *found, struct change *change, const struct refuse
 
 static bool is_narrower(enum ah_dtype dtype, enum ah_dtype than)
 {
-    return dtype != than && (than == AH_F32 || dtype == AH_U8);
+    return ah__state_format(dtype) && ah__state_bytes(dtype, AH_PARAM_ALIGN) < ah__state_bytes(than, AH_PARAM_ALIGN);
 }
 
-/* Moments first, then masters too. */
+/* Narrower moments first, then masters too. Formats narrow in the order of their dtypes. */
 static int try_states(bool *found, struct change *change, const struct refused *refused)
 {
     const struct ah_step_options *now = &refused->options.step;
     bool masters = refused->options.compute == AH_BF16 && is_narrower(AH_BF16, now->master);
-    const struct {
-        enum ah_dtype master, moments;
-    } less[] = {
-        {now->master, AH_BF16}, {now->master, AH_U8}, {AH_BF16, now->moments}, {AH_BF16, AH_BF16}, {AH_BF16, AH_U8}};
-    for (size_t i = 0; i < AH_LENGTH(less) && !*found; i++) {
-        bool master = less[i].master != now->master, moments = less[i].moments != now->moments;
-        if ((master && !masters) || (moments && !is_narrower(less[i].moments, now->moments)) || !(master || moments))
-            continue;
-        change_begin(change, refused);
-        change->options.step.master = less[i].master;
-        change->options.step.moments = less[i].moments;
-        snprintf(change->text, sizeof change->text, "%s%s%s%s", master ? "--master bf16" : "",
-                 master && moments ? " " : "", moments ? "--moments " : "",
-                 moments ? ah__dtype_word(less[i].moments) : "");
-        AH_TRY(fits(found, &change->options, change->size));
-    }
+    for (int master = 0; master <= masters; master++)
+        for (enum ah_dtype to = now->moments; to < AH_DTYPE_COUNT && !*found; to++) {
+            bool moments = is_narrower(to, now->moments);
+            if (!moments && (!master || to != now->moments))
+                continue;
+            change_begin(change, refused);
+            change->options.step.master = master ? AH_BF16 : now->master;
+            change->options.step.moments = to;
+            snprintf(change->text, sizeof change->text, "%s%s%s%s", master ? "--master bf16" : "",
+                     master && moments ? " " : "", moments ? "--moments " : "", moments ? ah__dtype_word(to) : "");
+            AH_TRY(fits(found, &change->options, change->size));
+        }
     return AH_OK;
 }
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "dev/host/code8.h"
+#include "dev/host/states.h"
 #include "io/shards.h"
 #include "op/bf16.h"
 #include "source/adapter_config.h"
@@ -45,28 +45,15 @@ static int model_path(char **out, const char *folder)
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* Tensors of a file lie close, so that it may be at any address. */
-static const char *scale_at(const struct ah_safetensors_tensor *scales, int64_t group)
-{
-    return (const char *)scales->data + group * (int64_t)sizeof(float);
-}
-
 /* Codes with their scales, which the next entry is. */
 static int join(void *to, const struct ah_shards *file, const struct ah_entry *codes, const struct ah_entry *scales,
                 const struct ah_partition *partition)
 {
     const struct ah_safetensors_tensor *code, *scale;
     struct ah_shape shape = ah__entry_shape(codes, partition);
-    AH_TRY(ah__shards_get(&code, file, codes->name, AH_U8, shape));
-    AH_TRY(ah__shards_get(&scale, file, scales->name, AH_F32, ah__entry_shape(scales, partition)));
-    int64_t count = ah__shape_count(&shape);
-    for (int64_t i = 0; i < count; i += AH_CODE8_GROUP) {
-        char *group = (char *)to + ah__state_bytes(AH_U8, i);
-        int64_t here = count - i < AH_CODE8_GROUP ? count - i : AH_CODE8_GROUP;
-        memset(group, codes->which == AH_RUN_MOMENT1 ? AH_CODE8_ZERO_SIGNED : 0, AH_CODE8_GROUP);
-        memcpy(group, (const char *)code->data + i, (size_t)here);
-        memcpy(group + AH_CODE8_GROUP, scale_at(scale, i / AH_CODE8_GROUP), sizeof(float));
-    }
+    AH_TRY(ah__shards_get(&code, file, codes->name, codes->dtype, shape));
+    AH_TRY(ah__shards_get(&scale, file, scales->name, scales->dtype, ah__entry_shape(scales, partition)));
+    ah__state_join(to, codes->dtype, code->data, scale->data, ah__shape_count(&shape), codes->which == AH_RUN_MOMENT1);
     return AH_OK;
 }
 
@@ -77,12 +64,7 @@ static int state_load(struct ah_run *run, const struct ah_entry *entry, const st
     int64_t count = ah__shape_count(&partition->params[entry->param].shape);
     if (entry->dtype == ah__kept_dtype(partition, entry->param, (int)entry->which))
         return ah__run_load_raw(run, entry->param, entry->which, state);
-    if (entry->dtype == AH_F32)
-        return ah__run_load(run, entry->param, entry->which, state);
-    if (entry->dtype == AH_BF16)
-        ah__bf16_widen(room, state, count);
-    else
-        ah__code8_widen(room, state, count, entry->which == AH_RUN_MOMENT1);
+    ah__state_format(entry->dtype)->widen(room, state, count, entry->which == AH_RUN_MOMENT1);
     return ah__run_load(run, entry->param, entry->which, room);
 }
 
@@ -96,9 +78,9 @@ static int load_entries(const struct ah_shards *file, const char *path, const st
     for (size_t i = 0; i < entries->count; i++) {
         const struct ah_entry *entry = &entries->entry[i];
         const struct ah_safetensors_tensor *tensor;
-        if (entry->scales)
+        if (entry->scaled)
             continue;
-        if (entry->dtype == AH_U8) {
+        if (ah__has_scales(entry->dtype)) {
             AH_TRY(join(buffer, file, entry, entry + 1, partition));
         } else {
             AH_TRY(ah__shards_get(&tensor, file, entry->name, entry->dtype, ah__entry_shape(entry, partition)));

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dev/host/states.h"
 #include "source/adapter_config.h"
 #include "train/checkpoint_internal.h"
 
@@ -12,7 +13,7 @@ struct suffix {
     const char *text;
     enum ah_run_state which;
     enum ah_dtype dtype;
-    bool scales;
+    int64_t scaled;
 };
 
 bool ah__saves_masters(const struct ah_settings *settings)
@@ -24,19 +25,20 @@ bool ah__saves_masters(const struct ah_settings *settings)
 static int suffixes(struct suffix out[SUFFIXES_MOST], enum ah_checkpoint_part part, const struct ah_settings *settings)
 {
     enum ah_dtype moments = settings->moments;
+    int64_t group = ah__state_format(moments)->group;
     int count = 0;
     if (part == AH_PART_MODEL) {
-        out[0] = (struct suffix){"", AH_RUN_PARAM, ah__settings_saved(settings), false};
+        out[0] = (struct suffix){"", AH_RUN_PARAM, ah__settings_saved(settings), 0};
         return 1;
     }
-    out[count++] = (struct suffix){".exp_avg", AH_RUN_MOMENT1, moments, false};
-    out[count++] = (struct suffix){".exp_avg_sq", AH_RUN_MOMENT2, moments, false};
-    if (moments == AH_U8) {
-        out[count++] = (struct suffix){".exp_avg.scale", AH_RUN_MOMENT1, AH_F32, true};
-        out[count++] = (struct suffix){".exp_avg_sq.scale", AH_RUN_MOMENT2, AH_F32, true};
+    out[count++] = (struct suffix){".exp_avg", AH_RUN_MOMENT1, moments, 0};
+    out[count++] = (struct suffix){".exp_avg_sq", AH_RUN_MOMENT2, moments, 0};
+    if (group > 1) {
+        out[count++] = (struct suffix){".exp_avg.scale", AH_RUN_MOMENT1, AH_F32, group};
+        out[count++] = (struct suffix){".exp_avg_sq.scale", AH_RUN_MOMENT2, AH_F32, group};
     }
     if (ah__saves_masters(settings))
-        out[count++] = (struct suffix){".master", AH_RUN_PARAM, AH_F32, false};
+        out[count++] = (struct suffix){".master", AH_RUN_PARAM, AH_F32, 0};
     return count;
 }
 
@@ -66,7 +68,7 @@ static bool has(enum ah_checkpoint_part part, const struct suffix *suffix, const
 static int entry_init(struct ah_entry *out, const struct suffix *suffix, const struct ah_partition *partition,
                       int param, bool prefixed)
 {
-    *out = (struct ah_entry){NULL, param, suffix->which, suffix->dtype, suffix->scales};
+    *out = (struct ah_entry){NULL, param, suffix->which, suffix->dtype, suffix->scaled};
     return ah__sprintf(&out->name, "%s%s%s", prefixed ? AH_ADAPTER_PREFIX : "", partition->params[param].name,
                        suffix->text);
 }
@@ -91,8 +93,7 @@ int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const
 struct ah_shape ah__entry_shape(const struct ah_entry *entry, const struct ah_partition *partition)
 {
     struct ah_shape shape = partition->params[entry->param].shape;
-    if (!entry->scales)
+    if (!entry->scaled)
         return shape;
-    int64_t groups = (ah__shape_count(&shape) + AH_CODE8_GROUP - 1) / AH_CODE8_GROUP;
-    return (struct ah_shape){.rank = 1, .dim = {groups}};
+    return (struct ah_shape){.rank = 1, .dim = {(ah__shape_count(&shape) + entry->scaled - 1) / entry->scaled}};
 }

@@ -13,7 +13,7 @@ struct ah_entry {
     int param;
     enum ah_run_state which;
     enum ah_dtype dtype; /* in the file */
-    bool scales;         /* of the codes that the entry before this one has */
+    int64_t scaled;      /* elements that share one of these scales of the entry before; 0: no scales */
 };
 
 /* The model's tensors, and the optimizer's. */

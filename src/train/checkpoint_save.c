@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "dev/host/states.h"
 #include "dev/planes.h"
 #include "io/shards.h"
 #include "op/bf16.h"
@@ -13,23 +14,19 @@
 #include "source/model_path.h"
 #include "train/checkpoint_internal.h"
 
-static float value_at(const void *values, enum ah_dtype dtype, int64_t i)
-{
-    float value = 0; /* codes are finite where their scales are */
-    if (dtype == AH_F32)
-        value = ((const float *)values)[i];
-    else if (dtype == AH_BF16)
-        ah__bf16_widen(&value, (const uint16_t *)values + i, 1);
-    return value;
-}
+enum { PIECE = 256 }; /* elements looked at together */
 
-/* A checkpoint that holds infinities would replace one that is of use. */
+/* A checkpoint that holds infinities would replace one that is of use. Codes are finite where their scales are. */
 static int check_finite(const void *values, enum ah_dtype dtype, int64_t count, const char *name)
 {
-    for (int64_t i = 0; i < count && dtype != AH_U8; i++)
-        if (!isfinite(value_at(values, dtype, i)))
-            return ah__fail(AH_ENUMERIC, "%s[%" PRId64 "] is %g: nothing is saved", name, i,
-                            (double)value_at(values, dtype, i));
+    float piece[PIECE];
+    for (int64_t i = 0, here; i < count && !ah__has_scales(dtype); i += here) {
+        here = count - i < PIECE ? count - i : PIECE;
+        ah__state_format(dtype)->widen(piece, (const char *)values + ah__state_bytes(dtype, i), here, false);
+        for (int64_t j = 0; j < here; j++)
+            if (!isfinite(piece[j]))
+                return ah__fail(AH_ENUMERIC, "%s[%" PRId64 "] is %g: nothing is saved", name, i + j, (double)piece[j]);
+    }
     return AH_OK;
 }
 
@@ -42,19 +39,6 @@ static int run_get(const void **state, int param, enum ah_run_state which, void 
 struct ah_states ah__run_states_of(struct ah_run *run)
 {
     return (struct ah_states){run_get, run};
-}
-
-/* A group has its codes, then its scale. */
-static void split(void *to, const void *state, const struct ah_entry *entry, int64_t count)
-{
-    for (int64_t i = 0; i < count; i += AH_CODE8_GROUP) {
-        const char *group = (const char *)state + ah__state_bytes(AH_U8, i);
-        int64_t codes = count - i < AH_CODE8_GROUP ? count - i : AH_CODE8_GROUP;
-        if (entry->scales)
-            memcpy((float *)to + i / AH_CODE8_GROUP, group + AH_CODE8_GROUP, sizeof(float));
-        else
-            memcpy((char *)to + i, group, (size_t)codes);
-    }
 }
 
 /* What a training in BF16 computes with; of one in F32 the nearest, ties to even. */
@@ -70,8 +54,8 @@ static void narrow(uint16_t *to, const uint32_t *from, int64_t count, enum ah_dt
 static const void *entry_values(void *room, const void *state, enum ah_dtype dtype, const struct ah_entry *entry,
                                 int64_t count, enum ah_dtype compute)
 {
-    if (dtype == AH_U8)
-        split(room, state, entry, count);
+    if (ah__has_scales(dtype))
+        ah__state_split(room, state, dtype, count, entry->scaled > 0);
     else if (dtype == entry->dtype)
         return state;
     else if (dtype == AH_F32)

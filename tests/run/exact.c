@@ -1,23 +1,24 @@
 #include "run/exact.h"
 
 #include "base/alloc.h"
-#include "dev/host/code8.h"
+#include "dev/host/states.h"
 #include "plan/config.h"
 #include "run/internal.h"
 #include "sched/check.h"
 
 static void check_gap(const char *state, const struct ah_partition *partition, int which, int64_t from, int64_t to)
 {
-    bool coded = partition->step.moments == AH_U8 && (which == 1 || which == 2);
+    bool coded = ah__has_scales(partition->step.moments) && (which == 1 || which == 2);
     if (!coded) {
         for (int64_t i = ah__state_size(partition, which, from); i < ah__state_size(partition, which, to); i++)
             assert_int_equal(state[i], 0);
         return;
     }
     for (int64_t i = from; i < to; i++) {
-        const uint8_t *group = (const uint8_t *)state + ah__state_bytes(AH_U8, i / AH_CODE8_GROUP * AH_CODE8_GROUP);
+        const uint8_t *group =
+            (const uint8_t *)state + ah__state_bytes(partition->step.moments, i / AH_CODE8_GROUP * AH_CODE8_GROUP);
         float values[AH_CODE8_GROUP];
-        ah__code8_widen(values, group, AH_CODE8_GROUP, which == 1);
+        ah__state_format(partition->step.moments)->widen(values, group, AH_CODE8_GROUP, which == 1);
         assert_true(values[i % AH_CODE8_GROUP] == 0);
     }
 }

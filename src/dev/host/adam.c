@@ -2,18 +2,20 @@
 #include <math.h>
 
 #include "dev/host/kernels.h"
+#include "dev/host/states.h"
 #include "dev/host/task.h"
 
 enum { ADAM_PIECE = 1 << 16, SQUARES_PIECE = 1 << 16 };
 
 static int moments_check(const struct ah_task *task)
 {
-    enum ah_dtype dtype = task->as.adam.moment_dtype;
-    if (dtype != AH_F32 && dtype != AH_BF16 && dtype != AH_U8)
-        return ah__fail(AH_EDEVICE, "update: moments in %s, expected F32, BF16 or U8", ah__dtype_name(dtype));
-    if (dtype == AH_U8 && (task->as.adam.count % AH_CODE8_GROUP || task->as.adam.decayed % AH_CODE8_GROUP))
+    const struct ah_state_format *format = ah__state_format(task->as.adam.moment_dtype);
+    if (!format)
+        return ah__fail(AH_EDEVICE, "update: moments in %s, expected F32, BF16 or U8",
+                        ah__dtype_name(task->as.adam.moment_dtype));
+    if (task->as.adam.count % format->group || task->as.adam.decayed % format->group)
         return ah__fail(AH_EDEVICE, "update: %lld elements, %lld of them decayed, expected groups of %d",
-                        (long long)task->as.adam.count, (long long)task->as.adam.decayed, AH_CODE8_GROUP);
+                        (long long)task->as.adam.count, (long long)task->as.adam.decayed, (int)format->group);
     return AH_OK;
 }
 

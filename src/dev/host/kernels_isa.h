@@ -183,12 +183,11 @@ ADAM_OF(adam_planes_short, true, true, true)
 
 static void adam(const struct ah_adam_piece *piece)
 {
-    static void (*const table[3][3])(const struct ah_adam_piece *piece) = {
-        {adam_f32, adam_bf16, adam_planes},
-        {adam_f32_short, adam_bf16_short, adam_planes_short},
-        {adam_f32_code8, adam_bf16_code8, adam_planes_code8}};
-    int moments = piece->moment_dtype == AH_U8 ? 2 : piece->moment_dtype == AH_BF16;
-    table[moments][piece->rest ? 2 : piece->dtype == AH_BF16](piece);
+    static void (*const table[AH_DTYPE_COUNT][3])(const struct ah_adam_piece *piece) = {
+        [AH_F32] = {adam_f32, adam_bf16, adam_planes},
+        [AH_BF16] = {adam_f32_short, adam_bf16_short, adam_planes_short},
+        [AH_U8] = {adam_f32_code8, adam_bf16_code8, adam_planes_code8}};
+    table[piece->moment_dtype][piece->rest ? 2 : piece->dtype == AH_BF16](piece);
 }
 
 /* ---- sum of squares ---------------------------------------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 #include "dev/host/regions.h"
 
+#include "dev/host/states.h"
+
 void ah__regions_device(struct ah_regions *regions, char *base, int64_t bytes)
 {
     regions->device = (struct ah_region){base, bytes};
@@ -229,20 +231,20 @@ static int expand_check(struct ah_regions *regions, enum side side, const struct
 static int adam_check(struct ah_regions *regions, enum side side, const struct ah_task *task)
 {
     int64_t count = task->as.adam.count, rest_bytes = count * ah__dtype_bytes(AH_BF16);
-    int64_t moment_bytes = ah__state_bytes(task->as.adam.moment_dtype, count), param_bytes;
-    bool coded = task->as.adam.moment_dtype == AH_U8;
+    const struct ah_state_format *format = ah__state_format(task->as.adam.moment_dtype);
     if (task->as.adam.decayed < 0 || task->as.adam.decayed > count)
         return ah__fail(AH_EINTERNAL, "adam: %lld of %lld elements decayed", (long long)task->as.adam.decayed,
                         (long long)count);
     AH_TRY(dtype_check("adam p", task->as.adam.dtype));
-    param_bytes = count * ah__dtype_bytes(task->as.adam.dtype);
     if (task->as.adam.rest && task->as.adam.dtype != AH_BF16)
         return ah__fail(AH_EINTERNAL, "adam: parameters in F32 have no rest");
-    if (!coded)
-        AH_TRY(dtype_check("adam m", task->as.adam.moment_dtype));
-    else if (count % AH_CODE8_GROUP || task->as.adam.decayed % AH_CODE8_GROUP)
+    if (!format)
+        return dtype_check("adam m", task->as.adam.moment_dtype);
+    if (count % format->group || task->as.adam.decayed % format->group)
         return ah__fail(AH_EINTERNAL, "adam: %lld elements, %lld of them decayed, expected groups of %d",
-                        (long long)count, (long long)task->as.adam.decayed, AH_CODE8_GROUP);
+                        (long long)count, (long long)task->as.adam.decayed, (int)format->group);
+    int64_t param_bytes = count * ah__dtype_bytes(task->as.adam.dtype);
+    int64_t moment_bytes = ah__state_bytes(task->as.adam.moment_dtype, count);
     AH_TRY(span_check(regions, side, task->as.adam.p, param_bytes, "adam p", -1));
     AH_TRY(span_check(regions, side, task->as.adam.m, moment_bytes, "adam m", -1));
     AH_TRY(span_check(regions, side, task->as.adam.v, moment_bytes, "adam v", -1));

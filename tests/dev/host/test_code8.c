@@ -2,7 +2,7 @@
  * set. */
 #include "dev/cpu/cases.h"
 #include "dev/cpu/kernels.h"
-#include "dev/host/code8.h"
+#include "dev/host/states.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void codes_stand_for_what_is_published(void **state)
         for (int i = 0; i < CODES; i++)
             group[i] = (uint8_t)i;
         memcpy(group + GROUP, &scale, sizeof scale);
-        ah__code8_widen(found, group, CODES, is_signed);
+        ah__state_format(AH_U8)->widen(found, group, CODES, is_signed);
         for (int i = 0; i < CODES; i++)
             if (!(fabs((double)found[i] - want[i]) <= 2.5e-7 * fabs(want[i])))
                 fail_msg("code %d: %.9g, expected %.9g", i, (double)found[i], want[i]);
@@ -91,7 +91,7 @@ static void values_become_the_nearest_code(void **state)
             float given[GROUP], scale;
             uint8_t group[AH_CODE8_BYTES];
             group_of_fractions(given, seed, is_signed);
-            ah__code8_narrow(group, given, GROUP, is_signed);
+            ah__state_format(AH_U8)->narrow(group, given, GROUP, is_signed);
             memcpy(&scale, group + GROUP, sizeof scale);
             assert_true(scale == 1);
             for (int i = 0; i < GROUP; i++)
@@ -111,7 +111,7 @@ static void rounding_is_at_the_middle(void **state)
             double middle = (values[i] + values[i + 1]) / 2, step = values[i + 1] - values[i];
             const float given[] = {1, (float)(middle - 1e-4 * step), (float)(middle + 1e-4 * step)};
             uint8_t group[AH_CODE8_BYTES];
-            ah__code8_narrow(group, given, 3, is_signed);
+            ah__state_format(AH_U8)->narrow(group, given, 3, is_signed);
             if (group[1] != i || group[2] != i + 1)
                 fail_msg("beside %.9g: codes %d and %d, expected %d and %d", middle, group[1], group[2], i, i + 1);
         }
@@ -127,21 +127,21 @@ static void extremes(void **state)
     uint8_t group[AH_CODE8_BYTES];
     float found[3];
     for (int is_signed = 0; is_signed < 2; is_signed++) {
-        ah__code8_narrow(group, none, 3, is_signed);
-        ah__code8_widen(found, group, 3, is_signed);
+        ah__state_format(AH_U8)->narrow(group, none, 3, is_signed);
+        ah__state_format(AH_U8)->widen(found, group, 3, is_signed);
         assert_true(found[0] == 0 && found[1] == 0 && found[2] == 0 && group[3] == (is_signed ? 127 : 0));
-        ah__code8_narrow(group, tiny, 3, is_signed);
-        ah__code8_widen(found, group, 3, is_signed);
+        ah__state_format(AH_U8)->narrow(group, tiny, 3, is_signed);
+        ah__state_format(AH_U8)->widen(found, group, 3, is_signed);
         assert_true(found[0] == 0 && found[1] == 0 && found[2] == 0);
-        ah__code8_narrow(group, small, 3, is_signed);
-        ah__code8_widen(found, group, 3, is_signed);
+        ah__state_format(AH_U8)->narrow(group, small, 3, is_signed);
+        ah__state_format(AH_U8)->widen(found, group, 3, is_signed);
         assert_true(found[0] == 1 && found[2] == 0);
         assert_true(is_signed ? found[1] == 0 : found[1] > 3e-7F && found[1] < 4e-7F);
-        ah__code8_narrow(group, wrong, 3, is_signed);
-        ah__code8_widen(found, group, 3, is_signed);
+        ah__state_format(AH_U8)->narrow(group, wrong, 3, is_signed);
+        ah__state_format(AH_U8)->widen(found, group, 3, is_signed);
         assert_true(isnan(found[0]) && isnan(found[1]) && isnan(found[2]));
-        ah__code8_narrow(group, endless, 3, is_signed);
-        ah__code8_widen(found, group, 3, is_signed);
+        ah__state_format(AH_U8)->narrow(group, endless, 3, is_signed);
+        ah__state_format(AH_U8)->widen(found, group, 3, is_signed);
         assert_true(isnan(found[0]) && isnan(found[1]));
     }
 }
@@ -184,8 +184,8 @@ static void coded_step_expected(struct coded *s, const struct ah_adam *a)
 {
     for (int group = 0; group < GROUPS; group++) {
         float m[GROUP], v[GROUP];
-        ah__code8_widen(m, s->m + group * AH_CODE8_BYTES, GROUP, true);
-        ah__code8_widen(v, s->v + group * AH_CODE8_BYTES, GROUP, false);
+        ah__state_format(AH_U8)->widen(m, s->m + group * AH_CODE8_BYTES, GROUP, true);
+        ah__state_format(AH_U8)->widen(v, s->v + group * AH_CODE8_BYTES, GROUP, false);
         for (int i = 0; i < GROUP; i++) {
             int at = group * GROUP + i;
             m[i] = fmaf(a->beta1, m[i], a->one_minus_beta1 * s->g[at]);
@@ -193,8 +193,8 @@ static void coded_step_expected(struct coded *s, const struct ah_adam *a)
             float kept = at < ELEMENTS / 2 / GROUP * GROUP ? s->p[at] * a->decay_factor : s->p[at];
             s->p[at] = fmaf(-a->step_size, m[i] / (sqrtf(v[i]) * a->inv_sqrt_bias2 + a->eps), kept);
         }
-        ah__code8_narrow(s->m + group * AH_CODE8_BYTES, m, GROUP, true);
-        ah__code8_narrow(s->v + group * AH_CODE8_BYTES, v, GROUP, false);
+        ah__state_format(AH_U8)->narrow(s->m + group * AH_CODE8_BYTES, m, GROUP, true);
+        ah__state_format(AH_U8)->narrow(s->v + group * AH_CODE8_BYTES, v, GROUP, false);
     }
 }
 

@@ -1,16 +1,16 @@
-/* The bounds of predict.h, which no schedule of a plan can beat: what each lane has to do in a step, and cycles between
+/* The bounds of predict.h, which no schedule of a plan can beat: each lane's work in a step, and cycles between
  * steps. */
 #include <math.h>
 
 #include "plan/predict.h"
 #include "sched/switches.h"
 
-/* Times of one item kind for embedding, block and head. */
+/* Times of one item kind for embedding, block and head, in ns. */
 struct triple {
     int64_t e, b, h;
 };
 
-/* Forward of the embedding goes on through blocks below. */
+/* Returns the times of an item kind. The embedding's forward includes the frozen lowest blocks. */
 static struct triple times(const struct ah_predictor *predictor, enum ah_item_kind kind)
 {
     const int64_t *ns = predictor->profile->costs.ns[kind];
@@ -20,14 +20,14 @@ static struct triple times(const struct ah_predictor *predictor, enum ah_item_ki
     return t;
 }
 
-/* Blocks of the other kind among [first, last]. */
+/* Returns the number of blocks of the other kind among [first, last]. */
 static int64_t others(const struct ah_predictor *predictor, int64_t first, int64_t last)
 {
     const int *from = predictor->partition->others_from;
     return from && first <= last ? from[first] - from[last + 1] : 0;
 }
 
-/* One of forward and backward, of blocks [first, layers]. */
+/* Returns the time of forward, or of backward, of blocks [first, layers]. */
 static int64_t blocks_ns(const struct ah_predictor *predictor, enum ah_item_kind kind, int64_t first)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
@@ -36,7 +36,7 @@ static int64_t blocks_ns(const struct ah_predictor *predictor, enum ah_item_kind
     return (layers - first + 1 - of_other) * costs->ns[kind][AH_CLASS_BLOCK] + of_other * other_ns;
 }
 
-/* The same of both. */
+/* Returns the time of forward and backward of blocks [first, layers]. */
 static int64_t both_ns(const struct ah_predictor *predictor, int64_t first)
 {
     return blocks_ns(predictor, AH_ITEM_FORWARD, first) + blocks_ns(predictor, AH_ITEM_BACKWARD, first);
@@ -52,14 +52,14 @@ static int64_t min_ns(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* An item kind over all groups whose optimizer is on the host. */
+/* Returns the time of an item kind over all groups whose optimizer states are on the host. */
 static int64_t on_host_ns(const struct ah_switches *switches, struct triple t)
 {
     return (switches->embedding_on_host ? t.e : 0) + switches->offload_optimizer * t.b +
            (switches->head_on_host ? t.h : 0);
 }
 
-/* Updates that the host does: those of its blocks that do not stream. */
+/* Returns the time of updates on the host: of all groups there but the blocks that are staged. */
 static int64_t host_updates_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
@@ -72,8 +72,8 @@ static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
            (switches->head_on_host ? 0 : t.h);
 }
 
-/* Of several ranks each block whose part stays on the device is cast for forward and for backward unless it stays
- * unsharded; embedding and head optimized there once where they share a place. */
+/* Returns the time of casts. With several ranks each block whose shard stays on the device is cast for forward and for
+ * backward, unless it is unsharded. Embedding and head optimized on the device are cast once if they share a buffer. */
 static int64_t casts_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple cast = times(predictor, AH_ITEM_CAST);
@@ -100,7 +100,7 @@ static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predi
            switches->unsharded * (stays - 2 * gather.b);
 }
 
-/* Recomputation of one block, whole or selectively. */
+/* Returns the time of one block's recomputation, full or selective. */
 static int64_t block_again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int block)
 {
     struct ah_block_costs costs = ah__costs_block(&predictor->profile->costs, others(predictor, block, block) > 0);
@@ -109,7 +109,7 @@ static int64_t block_again_ns(const struct ah_switches *switches, const struct a
     return ah__recomputes_selectively(switches, block) ? costs.selective_ns : 0;
 }
 
-/* What blocks from `first` on recompute. */
+/* Returns the recomputation time of blocks [first, layers]. */
 static int64_t again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t first)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
@@ -127,27 +127,28 @@ static int64_t again_ns(const struct ah_switches *switches, const struct ah_pred
            of_other_selective * costs->other.selective_ns;
 }
 
-/* Micro-batches of a round that has the most, as a share of a step's. */
+/* Returns the largest number of micro-batches in a round, as a share of the step's. */
 static double round_share(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     int micro_batches = ah__micro_batches(predictor->partition);
     return (double)ah__round_most(micro_batches, ah__plan_rounds(switches, predictor)) / micro_batches;
 }
 
-/* Sums of blocks that leave, or come back, between the rounds of a step. */
+/* Returns the time in which blocks' sums are copied out, or in, between the rounds of a step. */
 static int64_t sums_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t ns)
 {
     bool sums = predictor->partition->groups[1].trained > 0;
     return sums ? (ah__plan_rounds(switches, predictor) - 1) * switches->layers * ns : 0;
 }
 
-/* It does not come again. */
+/* Returns true if the embedding stays on the device after its first fetch. */
 static bool embedding_stays(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     return ah__embedding_stays(switches, predictor->partition->groups[0].trained == 0);
 }
 
-/* Parameters that come for forward: of blocks in each round, of embedding and head in each where they take turns. */
+/* Returns the time of prefetches for forward: of blocks in each round, of embedding and head in each round only if they
+ * share a buffer. */
 static int64_t prefetches_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
@@ -161,7 +162,7 @@ static int64_t prefetches_ns(const struct ah_switches *switches, const struct ah
     return on_host_ns(switches, fetch);
 }
 
-/* Activations that leave, or come back. */
+/* Returns the time in which activations are offloaded, or fetched back. */
 static int64_t activations_ns(const struct ah_switches *switches, const struct ah_predictor *predictor,
                               const int64_t ns[AH_KEEPING_COUNT])
 {
@@ -198,8 +199,8 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
     }
 }
 
-/* What parameters take to the device and gradients from it: over the link, of which only the last (the first) chunk
- * counts where chunks follow each other, and between the ranks. */
+/* Returns the transfer times of parameters to the device, or of gradients from it: over the link, of which only the
+ * last (the first) chunk counts if there are several, and between the ranks. */
 static struct triple transfer(const struct ah_switches *switches, const struct ah_predictor *predictor,
                               enum ah_item_kind link, enum ah_item_kind ranks)
 {
@@ -211,7 +212,8 @@ static struct triple transfer(const struct ah_switches *switches, const struct a
     return ah__world_size(switches) > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
 }
 
-/* The lowest block on the host that streams, or that does not; layers + 1: none. It has the longest round. */
+/* Returns the lowest block on the host that is staged, or that is not; layers + 1: no such block. Its cycle is the
+ * longest. */
 static int first_updated(const struct ah_switches *switches, bool streams)
 {
     int block = ah__first_on_host(switches);
@@ -220,7 +222,7 @@ static int first_updated(const struct ah_switches *switches, bool streams)
     return block;
 }
 
-/* The highest one, or 0. */
+/* Returns the highest block on the host that is staged, or that is not; 0: no such block. */
 static int last_updated(const struct ah_switches *switches, bool streams)
 {
     int block = switches->layers;
@@ -240,9 +242,9 @@ static int64_t in_rounds_ns(const struct ah_switches *switches, const struct ah_
     return part_ns >= all ? all : all - (int64_t)ceil((double)(all - part_ns) * round_share(switches, predictor));
 }
 
-/* Between the last host update of one iteration and the first of the next the host has nothing to do: that update's
- * parameters travel, the remaining forward runs, then the backward up to the first gradient that goes to the host, and
- * that one travels. */
+/* Returns the length of the host's cycle between steps. After the last host update of one iteration and before the
+ * first of the next the host is idle: the updated parameters are transferred, the remaining forward runs, then backward
+ * until the first gradient for the host, which is transferred. */
 static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
@@ -253,7 +255,7 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     int64_t above = of_host ? blocks - last_updated(switches, false) : 0;
     if (host_updates_ns(switches, predictor) == 0)
         return 0;
-    int64_t leave, leave_ns; /* the compute lane's part, and the transfer */
+    int64_t leave, leave_ns; /* the compute lane's work until the first gradient, and its transfer */
     if (switches->head_on_host) {
         leave = b.h;
         leave_ns = offload.h;
@@ -278,7 +280,7 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     return ah__plan_lane_ns(switches, predictor, AH_LANE_HOST) + shortest + leave_ns;
 }
 
-/* The same of the stages through which states are staged. */
+/* Returns the length of the same cycle for staged updates, with the staging buffers instead of the host. */
 static int64_t stream_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
@@ -292,8 +294,8 @@ static int64_t stream_cycle_ns(const struct ah_switches *switches, const struct 
     return switches->staged * max_ns(in, out) + fetch.b + in_rounds_ns(switches, predictor, compute) + offload.b;
 }
 
-/* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's transfer home, its
- * update. */
+/* Returns the longest cycle of one group: fetch, forward from the group on, backward down to it, offload of its
+ * gradient, its update. */
 static int64_t round_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
@@ -319,8 +321,8 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
     return longest;
 }
 
-/* Of several ranks, where nothing is gathered ahead: the compute lane waits for the parameters of each block that is
- * cast, twice. */
+/* Returns the compute lane's time with several ranks if nothing is gathered ahead: it waits twice for the parameters of
+ * each block that is cast. 0 if parameters are gathered ahead. */
 static int64_t gathered_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     if (ah__world_size(switches) == 1 || ah__gathers_ahead(switches, ah__blocks_keep_gradients(predictor->partition)))
@@ -329,7 +331,7 @@ static int64_t gathered_ns(const struct ah_switches *switches, const struct ah_p
            2 * (switches->layers - switches->offload_params - switches->unsharded) * times(predictor, AH_ITEM_GATHER).b;
 }
 
-/* The longest of the cycles that updates on the host make, and stages. */
+/* Returns the longest of the cycles through updates on the host and staged updates. */
 static int64_t updates_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     return max_ns(max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor)),
@@ -352,8 +354,8 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
     plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
 }
 
-/* With a barrier, the host can begin only after the first gradient has arrived, and the device only ends after the
- * lowest group's gradient has gone through the host. */
+/* With a barrier, the host can begin only after the first gradient has arrived, and the device can end only after the
+ * lowest group's gradient has been updated on the host. */
 int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     const struct ah_switches *switches = &plan->switches;

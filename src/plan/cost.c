@@ -50,7 +50,7 @@ static double seconds(const struct ah_profile *profile, enum ah_item_kind kind)
     return (double)profile->costs.ns[kind][AH_CLASS_BLOCK] * 1e-9;
 }
 
-/* Of a block, where blocks are of two kinds: the model knows one. */
+/* Returns the mean time of a block over both kinds of blocks, since the model knows only one kind. */
 static double mean_seconds(const struct ah_partition *partition, double block, int64_t other_ns)
 {
     double others = partition->others_from ? partition->others_from[1] : 0;
@@ -75,7 +75,7 @@ void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition 
         .L = partition->layers,
         .Ma = times * (double)(block->saved_bytes + block->input_bytes) / element,
         .Ma_in = times * (double)block->input_bytes / element,
-        .Mp = (double)group->count, /* with what aligns them: it travels and is stored too */
+        .Mp = (double)group->count, /* with padding, which is moved and stored too */
         .Mgc = (double)device,
         .Mcc = (double)host,
         .M_gpu = limit(budget->device_bytes),

@@ -1,4 +1,4 @@
-/* What a policy makes of a model on a machine: its best plan in the terms people compare systems by. */
+/* Evaluates a policy for a model on a machine: its best plan, in the figures by which systems are compared. */
 #include "plan/evaluate.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@
 
 enum { EVALUATE_ITERATIONS = 8, STEADY_FIRST = 3, STEADY_LAST = 6, POLICIES_MOST = 32 };
 
-/* Model flops are those of forward and backward; the hardware also recomputes. Of one rank, as the partition and the
- * plan. */
+/* Computes speeds. Model flops are those of forward and backward; the hardware also recomputes. Flops are of one rank,
+ * as partition and plan are; tokens are of all ranks. */
 static void speeds(struct ah_evaluation *out, const struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
@@ -36,7 +36,8 @@ int ah__evaluation_measure(struct ah_evaluation *out, const struct ah_predictor 
     return AH_OK;
 }
 
-/* "device memory: 3.2 GiB too much, host memory: 41.0 GiB too much", or one of them, or that one "or" the other. */
+/* Writes why no plan fits: "device memory: 3.2 GiB too much, host memory: 41.0 GiB too much", or one of them, or two
+ * joined by "or". */
 static int refuse(struct ah_evaluation *out, const struct ah_search_report *report,
                   const struct ah_predictor *predictor)
 {

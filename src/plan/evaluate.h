@@ -4,10 +4,10 @@
 
 #include "plan/predict.h"
 
-/* Speeds from out->plan's predicted step, and how busy lanes are in it, which is simulated. */
+/* Computes speeds from the predicted step of out->plan, and simulates how busy each lane is in it. */
 int ah__evaluation_measure(struct ah_evaluation *out, const struct ah_predictor *predictor);
 
-/* ah_plan_evaluate by a predictor's partition, profile, policy and rule of memory. */
+/* Does the work of ah_plan_evaluate with a predictor's partition, profile, policy and memory count. */
 int ah__plan_evaluate(struct ah_evaluation *out, const struct ah_predictor *predictor, const struct ah_budget *budget,
                       const struct ah_search_options *options);
 

@@ -4,22 +4,22 @@
 #include "plan/space.h"
 #include "sched/switches.h"
 
-/* Simulated items after which a part of an exhaustion ends, for an effort of 1: about a second of a core. */
+/* Simulated items after which one part of the exhaustive search ends, for an effort of 1: about a second of a core. */
 enum { ITEMS_MOST = 4000000 };
 
-/* The plans with so many blocks on the host. */
+/* The plans with one number of blocks on the host. */
 struct part {
     struct ah_plan best;
     struct ah_trials *trials;
     int64_t most_items;
-    bool cut; /* not all of them were tried */
+    bool cut; /* the part ended before all its plans were tried */
 };
 struct exhaustion {
     const struct ah_plan *fastest;
     struct part part[AH_EXHAUSTED_LAYERS + 1];
 };
 
-/* Every number of buffers, every prefetch distance, in order or not. */
+/* Tries every number of buffers and every prefetch distance, in order and out of order. */
 static int exhaust_order(struct part *part, struct ah_plan plan)
 {
     struct ah_trials *trials = part->trials;
@@ -48,7 +48,7 @@ static int exhaust_order(struct part *part, struct ah_plan plan)
     return AH_OK;
 }
 
-/* Every value of the places from this row on. */
+/* Tries every value of the rows from `index` on that place memory. */
 static int exhaust_places(struct part *part, const struct ah_plan *from, int index)
 {
     struct ah_trials *trials = part->trials;
@@ -78,7 +78,7 @@ static int exhaust_places(struct part *part, const struct ah_plan *from, int ind
     return AH_OK;
 }
 
-/* The first row is how many blocks are on the host. */
+/* Tries the plans with `index` blocks on the host, which is the value of the first row. */
 static int exhaust_one(void *context, int index, struct ah_trials *trials)
 {
     struct exhaustion *exhaustion = context;

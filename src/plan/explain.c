@@ -1,4 +1,4 @@
-/* Why this plan: the integer program's answer and the neighbours, all under the same simulator. */
+/* Explains a plan: prints it beside the integer program's answer and its neighbours, all under the same simulator. */
 #include <string.h>
 
 #include "base/format.h"
@@ -8,13 +8,13 @@
 #include "plan/space.h"
 #include "sched/switches.h"
 
-/* What a table of plans compares with. */
+/* A table of plans, and the plan that it compares with. */
 struct table {
     FILE *to;
     const struct ah_plan *chosen;
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
-    bool has_passes; /* a column for them */
+    bool has_passes; /* the table has a column of passes */
 };
 enum { WHAT_WIDTH = 28 };
 
@@ -32,7 +32,7 @@ static void print_head(const struct table *table)
     ah__fprintf(table->to, "%s %12s\n", table->has_passes ? " passes" : "", "step");
 }
 
-/* One line: the plan, and its time beside the chosen one's or by how much it does not fit. */
+/* Prints one line: the plan, and its time relative to the chosen plan's, or by how much it does not fit. */
 static int print_plan(const struct table *table, const char *what, struct ah_plan plan)
 {
     const struct ah_budget *budget = table->budget;
@@ -56,8 +56,8 @@ static int print_plan(const struct table *table, const char *what, struct ah_pla
     return AH_OK;
 }
 
-/* Within the limits of its row, which others may have to follow; where a block or a place moved, buffers are given
- * again. */
+/* Prints the plan with one switch changed, if that is within the limits of its row; other switches may have to follow.
+ * If a switch changed that places memory, the number of buffers is chosen again. */
 static int print_neighbour(const struct table *table, const struct ah_row *row, int change)
 {
     char what[48];
@@ -89,7 +89,8 @@ static int print_neighbours(const struct table *table)
     return AH_OK;
 }
 
-/* Other passes leave another part of the memory, so that every switch follows. */
+/* Prints the fastest plan with another number of passes, or if none fits the one that lacks least memory. Passes change
+ * the memory that is left, so every switch is chosen again. */
 static int print_passes(const struct table *table, int passes)
 {
     char what[48];
@@ -109,7 +110,7 @@ static int print_passes(const struct table *table, int passes)
     return status == AH_OK ? print_plan(&with, what, plan) : status;
 }
 
-/* Half and twice as many, as a search compares them. */
+/* Prints plans with half and twice as many passes, as a search compares them. */
 static int print_other_passes(const struct table *table)
 {
     int rounds = ah__plan_rounds(&table->chosen->switches, table->predictor);

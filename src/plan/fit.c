@@ -9,15 +9,15 @@ int ah__plan_min_buffers(const struct ah_switches *switches, const struct ah_pre
     return ah__sched_min_buffers(&config);
 }
 
-/* More buffers than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a
- * few; with several ranks enough to gather ahead. */
+/* Buffers for all parameters and all gradients at once are the most that are useful. Blocks optimized on the device
+ * share a few; several ranks need enough to gather ahead. */
 int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer,
                                     .world_size = switches->world_size};
     int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_buffers(&on_device, predictor) : 0;
     bool own_gradients = ah__blocks_keep_gradients(predictor->partition);
-    int both = own_gradients ? 1 : 2; /* parameters alone, where gradients have places of their own */
+    int both = own_gradients ? 1 : 2; /* only parameters, if gradients have memory of their own */
     int least = ah__plan_min_buffers(switches, predictor), most = both * switches->offload_optimizer + shared;
     int ahead = ah__world_size(switches) > 1 ? ah__buffers_to_gather_ahead(own_gradients) : 0;
     most = most > ahead ? most : ahead;
@@ -28,7 +28,7 @@ int ah__plan_most_leaving(const struct ah_predictor *predictor)
 {
     int most = predictor->partition->layers - AH_ACTIVATION_BUFFERS;
     bool may = ah__policy_uses(predictor->policy, AH_SWITCH_offload_activations) &&
-               !predictor->count_bytes; /* no published system does */
+               !predictor->count_bytes; /* no published system has it */
     return may && most > 0 ? most : 0;
 }
 
@@ -37,7 +37,7 @@ int ah__plan_most_passes(const struct ah_predictor *predictor)
     int micro_batches = ah__micro_batches(predictor->partition);
     int most = predictor->passes > 0 && predictor->passes < micro_batches ? predictor->passes : micro_batches;
     bool may = ah__policy_uses(predictor->policy, AH_SWITCH_passes) && ah__predictor_world_size(predictor) == 1 &&
-               !predictor->count_bytes; /* no published system does */
+               !predictor->count_bytes; /* no published system has it */
     return may ? most < AH_SCHED_MOST_PASSES ? most : AH_SCHED_MOST_PASSES : 1;
 }
 
@@ -49,7 +49,7 @@ int ah__plan_passes(const struct ah_predictor *predictor)
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     bool may = ah__policy_uses(predictor->policy, AH_SWITCH_unsharded) &&
-               !predictor->count_bytes; /* no published system does */
+               !predictor->count_bytes; /* no published system has it */
     return may && ah__world_size(switches) > 1 ? switches->layers - switches->offload_optimizer : 0;
 }
 
@@ -70,7 +70,7 @@ bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
            (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
 }
 
-/* "host memory: found 60.0 GiB, expected at least 96066748416 bytes (89.5 GiB)" of those that are exceeded. */
+/* Writes "host memory: found 60.0 GiB, expected at least 96066748416 bytes (89.5 GiB)" for each exceeded budget. */
 static void say_needs(char *text, size_t size, const struct ah_plan *plan, const struct ah_budget *budget)
 {
     const struct {
@@ -98,7 +98,7 @@ int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *bud
     return ah__fail(AH_EBUDGET, "%s%s", needs, what);
 }
 
-/* Where updates wait for the norm, as many shadow states as could serve and host memory has room for. */
+/* Adds as many shadow states as are useful and fit into host memory; only for plans whose updates wait for the norm. */
 static void shadows_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan->switches;
@@ -112,7 +112,7 @@ static void shadows_fit(struct ah_plan *plan, const struct ah_partition *partiti
     plan->host_peak_bytes += shadows * set_bytes;
 }
 
-/* The plan has been measured, without unsharded blocks. */
+/* Adds as many unsharded blocks as fit. The plan has none yet, and its peaks are known. */
 static void unsharded_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     int64_t bytes = ah__layout_whole_bytes(predictor->partition, &plan->switches);
@@ -124,7 +124,7 @@ static void unsharded_fit(struct ah_plan *plan, const struct ah_predictor *predi
     plan->device_peak_bytes += whole * bytes;
 }
 
-/* More buffers in what the budget leaves, as many as could serve; the plan has the fewest, and has been measured. */
+/* Adds as many buffers as are useful and fit. The plan has the fewest, and its peaks are known. */
 static void buffers_add(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan->switches;
@@ -144,7 +144,8 @@ void ah__plan_buffers_fit(struct ah_plan *plan, const struct ah_predictor *predi
     buffers_add(plan, predictor, budget);
 }
 
-/* Whether all blocks stay whole within the budget, which then need no buffers; else nothing is changed. */
+/* Makes all blocks unsharded if that fits; such a plan needs no buffers. Returns false, and changes nothing, if it does
+ * not fit. */
 static bool all_whole_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_plan whole = *plan;

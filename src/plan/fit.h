@@ -1,45 +1,47 @@
-/* What fits: buffers and shadow states of a plan within a budget, and the peaks that follow. Knows no times. */
+/* Fits plans into a budget: buffers and shadow states, and the peaks that follow. Knows no times. */
 #ifndef AH_PLAN_FIT_H
 #define AH_PLAN_FIT_H
 
 #include "plan/predict.h"
 
-/* The fewest buffers with which the switches can run under the policy, and the most that could serve. */
+/* Return the fewest buffers with which the switches can run under the policy, and the most that are useful. */
 int ah__plan_min_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor);
 int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
-/* Whether both predicted peaks are within the budget. */
+/* Returns true if both predicted peaks are within the budget. */
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);
 
-/* Fails with AH_EBUDGET: which of the plan's peaks are beyond which budget, both where both are; then `what`. */
+/* Fails with AH_EBUDGET. The message says which peaks exceed which budgets, then `what`. */
 int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget, const char *what);
 
-/* Gives plan (its switches set) the most useful buffers that fit, then unsharded blocks, and both peaks; false, with
- * the peaks at the fewest buffers, when not even those fit. */
+/* Gives the plan, whose other switches are set, the most useful buffers that fit, then unsharded blocks, and sets both
+ * peaks. Returns false, with the peaks at the fewest buffers, if not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
-/* Gives plan, whose other switches stay, the most useful buffers that fit; the fewest where not even those do. */
+/* Gives the plan the most useful buffers that fit, or the fewest if not even those fit; other switches stay. */
 void ah__plan_buffers_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
-/* The most blocks whose activations the policy lets wait on the host. */
+/* Returns the most blocks whose activations may be offloaded under the policy. */
 int ah__plan_most_leaving(const struct ah_predictor *predictor);
 
-/* The most rounds that the policy lets a step have: one for each micro-batch, or those that are asked for; of several
- * ranks one. And those that plans are looked for with: as many as are asked for, or one. */
+/* ah__plan_most_passes returns the most rounds that a step may have under the policy: one for each micro-batch, or at
+ * most the requested number; with several ranks one. ah__plan_passes returns the number with which plans are searched:
+ * the requested one, or one. */
 int ah__plan_most_passes(const struct ah_predictor *predictor);
 int ah__plan_passes(const struct ah_predictor *predictor);
 
-/* The most blocks that the policy lets stay whole; 0 of one rank, which uses what it updates. */
+/* Returns the most blocks that may be unsharded under the policy; 0 with one rank, which computes with the parameters
+ * that it updates. */
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
-/* Both peaks, with as many unsharded blocks as the budget then has room for. */
+/* Adds as many unsharded blocks as fit, and sets both peaks. */
 void ah__plan_fill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
-/* Whether the policy lets embedding and head of this model share a place, with switches that allow it. */
+/* Returns true if under the policy embedding and head of this model may share a buffer in plans that allow it. */
 bool ah__plan_shares_ends(const struct ah_predictor *predictor);
 
-/* The refetch distance beyond which nothing changes: from the first backward step down to the lowest block that
- * refetches. */
+/* Returns the prefetch distance beyond which nothing changes: from the first backward step down to the lowest block
+ * that is re-fetched. */
 int ah__plan_farthest_refetch(const struct ah_switches *switches);
 
 #endif

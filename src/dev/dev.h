@@ -31,24 +31,24 @@ struct ah_label {
  * arithmetic, each operation rounded once in float:
  *   g = g * scale;  m = fma(b1, m, (1-b1)*g);  v = fma(b2, v, ((1-b2)*g)*g);
  *   p = p*(1 - lr*decay) [decayed elements only];  p = fma(-step_size, m / (sqrt(v)*inv_sqrt_bias2 + eps), p).
- * Moments in BF16 are widened before that; what is stored is rounded up or down at random, so that its mean is the
- * exact value: 16 bits of ah__draw (dev/draw.h) are added below the 16 that stay, the low ones to m's, the high ones to
- * v's. Moments in AH_U8 are codes (dev/code8.h). p is made of the moments before they are rounded. A p in BF16 is
- * treated as BF16 moments are, with the low bits of ah__draw under the key ~draw; or it has a `rest`, with which it is
- * an F32 value (dev/planes.h): nothing is drawn then. */
+ * Moments in BF16 are widened first, and rounded up or down at random when they are stored, so that the mean is exact:
+ * 16 bits of ah__draw (dev/draw.h) are added below the 16 bits that are stored, its low bits to m, its high bits to v.
+ * Moments in AH_U8 are codes (dev/code8.h). p is computed from the moments before they are rounded. A p in BF16 is
+ * rounded as BF16 moments are, with the low bits of ah__draw under the key ~draw; or it has a `rest`, which makes it an
+ * F32 value (dev/planes.h) that needs no random bits. */
 struct ah_adam {
     float beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
     float decay_factor;   /* 1 - lr*weight_decay */
     float step_size;      /* lr / (1 - beta1^t) */
     float inv_sqrt_bias2; /* 1 / sqrt(1 - beta2^t) */
-    uint32_t draw;        /* of the training's seed and the step: the key of ah__draw */
+    uint32_t draw;        /* key of ah__draw, made of the training's seed and the step */
 };
 
-/* Bytes of so many elements of an optimizer state, from one that may begin a group: all their groups. The dtype is one
- * of dev/host/states.h. */
+/* Returns the bytes of `count` elements of an optimizer state, from an element that may begin a group: whole groups.
+ * The dtype is one of dev/host/states.h. */
 int64_t ah__state_bytes(enum ah_dtype dtype, int64_t count);
 
-/* The bytes [from, to) of a space; nothing when both are 0. */
+/* The bytes [from, to) of a space; no bytes if both are 0. */
 struct ah_extent {
     int64_t from, to;
 };

@@ -2,7 +2,7 @@
 
 #include "bind/bind.h"
 
-/* The next `bytes` of the memory that *end has grown to. */
+/* Returns the offset of the next `bytes` of the memory, which end at *end. */
 static int64_t place(int64_t *end, int64_t bytes)
 {
     int64_t offset = *end;
@@ -38,7 +38,7 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
         g->frozen_offset = place(&layout->device_bytes, sizes->frozen[class]);
 }
 
-/* Where a block has what it keeps, and its input; on the host too where they leave. */
+/* Places a block's input and saved activations, also on the host if they are offloaded. */
 static void place_activations(struct ah_layout *layout, int block, const struct ah_switches *switches,
                               const struct ah_sizes *sizes)
 {

@@ -1,12 +1,13 @@
-/* How large micro-batches are to be: that belongs to a training, not to its plan, but the planner can tell which size
- * is fast and which ones fit. */
+/* Chooses the size of micro-batches. The size belongs to a training, not to its plan, but the planner can tell which
+ * size is fast and which ones fit. */
 #include <string.h>
 
 #include "bind/bind.h"
 #include "comm/comm.h"
 #include "plan/search.h"
 
-enum { SIZES_ALL = 12 }; /* of a batch with more divisors, each that is tried is twice the one before, or more */
+/* With more divisors of the batch than this, each size tried is at least twice the one before. */
+enum { SIZES_ALL = 12 };
 
 static void choice_fini(struct ah_micro_batch *choice)
 {
@@ -16,7 +17,7 @@ static void choice_fini(struct ah_micro_batch *choice)
     *choice = (struct ah_micro_batch){0};
 }
 
-/* Graph and partition. */
+/* Makes graph and partition. */
 static int choice_begin(struct ah_micro_batch *out, const struct ah_micro_batch_options *options, int64_t size)
 {
     struct ah_step_options step = options->step;
@@ -35,7 +36,7 @@ static int choice_begin(struct ah_micro_batch *out, const struct ah_micro_batch_
     return status;
 }
 
-/* Those that try together. */
+/* Returns the ranks that try sizes together. */
 static struct ah_comm *ranks_of(const struct ah_micro_batch_options *options)
 {
     return options->step.world_size > 1 ? ah__comm() : ah__comm_self();
@@ -53,7 +54,7 @@ static int plan_make(struct ah_micro_batch *choice, const struct ah_micro_batch_
                          options->policy, &search);
 }
 
-/* Rank 0's, for all of them. */
+/* Makes a plan on rank 0 and sends it to all ranks. */
 static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
 {
     struct ah_comm *comm = ranks_of(options);
@@ -61,9 +62,9 @@ static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_o
     return comm->ops->move(comm, &choice->plan, sizeof choice->plan, 0, AH_ALL_RANKS);
 }
 
-/* ---- what fits --------------------------------------------------------------------------------------------------- */
+/* ---- sizes that fit ---------------------------------------------------------------------------------------------- */
 
-/* Memory does not depend on times. */
+/* Makes a profile in which every time is 1 ns, for questions of memory, which do not depend on times. */
 static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
 {
     *profile = (struct ah_profile){.costs.layers = partition->layers,
@@ -79,7 +80,7 @@ static int profile_blank(struct ah_profile *profile, const struct ah_partition *
     return dev ? ah__workspace_bytes(&profile->workspace_bytes, partition, dev) : AH_OK;
 }
 
-/* Whether a plan for the partition is within the budget; nothing is timed. */
+/* Sets *fits to true if a plan for the partition is within the budget. Nothing is timed. */
 static int partition_fits(bool *fits, const struct ah_partition *partition,
                           const struct ah_micro_batch_options *options)
 {
@@ -90,7 +91,8 @@ static int partition_fits(bool *fits, const struct ah_partition *partition,
     if (!searches(options)) {
         int status = ah_plan_parse(&plan, options->plan, partition, &profile, &options->budget, options->policy);
         *fits = status == AH_OK;
-        return status == AH_EBUDGET || status == AH_EINPUT ? AH_OK : status; /* of so many micro-batches or of none */
+        return status == AH_EBUDGET || status == AH_EINPUT ? AH_OK : status; /* the plan does not fit so many
+                                                                              * micro-batches, or any number */
     }
     AH_TRY(ah__predictor_init(&predictor, partition, &profile, options->policy));
     predictor.passes = options->passes;
@@ -108,7 +110,7 @@ int ah_step_fits(bool *out, const struct ah_micro_batch_options *options, int64_
     return status;
 }
 
-/* ---- what is fast ------------------------------------------------------------------------------------------------ */
+/* ---- the fastest size -------------------------------------------------------------------------------------------- */
 
 static int64_t divisors(int64_t batch)
 {
@@ -118,7 +120,7 @@ static int64_t divisors(int64_t batch)
     return count;
 }
 
-/* The next size to try; beyond the batch: none. */
+/* Returns the next size to try; beyond the batch: there is no other. */
 static int64_t size_after(int64_t size, int64_t batch)
 {
     int64_t next = divisors(batch) > SIZES_ALL ? 2 * size : size + 1;
@@ -127,7 +129,7 @@ static int64_t size_after(int64_t size, int64_t batch)
     return next;
 }
 
-/* AH_EBUDGET: no. Rank 0's word counts. */
+/* Returns AH_EBUDGET if no plan fits. All ranks return what rank 0 finds. */
 static int choice_fits(const struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
 {
     bool fits = true;
@@ -138,7 +140,8 @@ static int choice_fits(const struct ah_micro_batch *choice, const struct ah_micr
     return ah__comm_agree(comm, status);
 }
 
-/* AH_EBUDGET when no plan fits; `like` is null for the first. Of several ranks each has the same status. */
+/* Measures and plans one size. `like` is the profile of the size before, or null for the first size. AH_EBUDGET if no
+ * plan fits. With several ranks all return the same status. */
 static int try_size(struct ah_micro_batch *out, const struct ah_micro_batch_options *options, int64_t size,
                     const struct ah_profile *like)
 {

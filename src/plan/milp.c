@@ -14,8 +14,8 @@ static bool fits(const struct ah_cost_model *model, struct ah_cpo s)
     return ah__cost_device_bytes(model, s) <= model->M_gpu && ah__cost_host_bytes(model, s) <= model->M_cpu;
 }
 
-/* Full checkpointing, everything that can leave has left: what (1) asks for at least. (2) asks for nothing when o = 0.
- */
+/* Fails, and names the least bytes: (1) needs least with full recomputation and everything offloaded; (2) needs nothing
+ * with o = 0. */
 static int fail_infeasible(const struct ah_cost_model *model)
 {
     struct ah_cpo least = {model->L, model->L, model->L};
@@ -48,9 +48,9 @@ int ah__cost_solve_brute(struct ah_cpo *best, double *seconds, const struct ah_c
 
 /* ---- equation 6 as a mixed-integer linear program ---- */
 
-/* V is v of (4); BOTH is 1 where c + o > L, so that v = max(0, min(c + o - L, p)) needs no product: v is worth having
- * (the more recomputation hides the fetch, the shorter the step), hence upper bounds on it are enough. FORWARD and
- * BACKWARD are (3) and (5): the objective presses each onto the larger of its two lower bounds. */
+/* V is v of (4). BOTH is 1 if c + o > L, so that v = max(0, min(c + o - L, p)) needs no product: the larger v, the
+ * shorter the step (recomputation hides the fetch), hence upper bounds on it are enough. FORWARD and BACKWARD are (3)
+ * and (5): the objective pushes each down to the larger of its two lower bounds. */
 enum column { C, P, O, V, BOTH, FORWARD, BACKWARD, COLUMNS };
 
 /* Bounds on the three integers. */
@@ -79,9 +79,9 @@ static int build_rows(struct row rows[ROWS], const struct ah_cost_model *m)
 {
     double L = m->L, u = time_unit(m);
     double bare = fmax(m->t_h2d - m->t_bp, 0) / u;             /* of (4): the wait of a block that does not recompute */
-    double hidden = fmax(m->t_h2d - m->t_fp - m->t_bp, 0) / u; /* of one that does */
+    double hidden = fmax(m->t_h2d - m->t_fp - m->t_bp, 0) / u; /* of a block that does */
     double set = m->half_bytes * (m->Ma - m->Ma_in), half = m->half_bytes * m->Mp, states = m->state_bytes * m->Mp;
-    double block = set + half + states > 0 ? set + half + states : 1; /* a unit for (1) */
+    double block = set + half + states > 0 ? set + half + states : 1; /* unit of (1) */
     double device = m->M_gpu - ah__cost_device_bytes(m, (struct ah_cpo){0, 0, 0});
     double host = m->M_cpu - ah__cost_host_bytes(m, (struct ah_cpo){0, 0, 0});
     struct row all[ROWS] = {
@@ -141,7 +141,7 @@ static void build(Cbc_Model *cbc, const struct ah_cost_model *model, const struc
         add_row(cbc, &rows[i]);
 }
 
-/* One call of the solver. false: nothing in the box is feasible. */
+/* Calls the solver once. False: nothing in the box is feasible. */
 static bool solve_box(struct ah_cpo *out, const struct ah_cost_model *model, const struct box *box)
 {
     Cbc_Model *cbc = Cbc_newModel();
@@ -159,12 +159,12 @@ static bool solve_box(struct ah_cpo *out, const struct ah_cost_model *model, con
 
 struct answer {
     struct ah_cpo s;
-    double seconds; /* infinity: none so far */
+    double seconds; /* infinity: no answer so far */
 };
 
-/* The solver's tolerance lets an answer through that is a few bytes too large. Less of everything would be larger
- * still, so a feasible answer has at least one more of something (or fewer on the host): those boxes are searched
- * instead. */
+/* Searches a box for the best answer. The solver's tolerance allows answers that are a few bytes too large. Smaller
+ * switches need even more memory, so a feasible answer has at least one switch larger by one (or fewer blocks on the
+ * host): those boxes are searched instead. */
 static void search(struct answer *best, const struct ah_cost_model *model, struct box box)
 {
     struct ah_cpo s;

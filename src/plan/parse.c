@@ -1,4 +1,4 @@
-/* Plans given by hand: completed where they are silent, checked, predicted. */
+/* Plans given by hand: completes what they leave open, checks and predicts them. */
 #include <string.h>
 
 #include "base/file.h"
@@ -13,7 +13,8 @@ static bool is_given(unsigned given, enum ah_switch index)
     return given >> index & 1;
 }
 
-/* The device has less of it, where its states or blocks below are on the host. */
+/* Returns true if an embedding on the host takes less device memory: its states, or frozen lowest blocks, are on the
+ * host then. */
 static bool embedding_gains(const struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
@@ -69,7 +70,8 @@ static int over_budget(const struct ah_plan *plan, const struct ah_budget *budge
     return ah__plan_over_budget(plan, budget, what);
 }
 
-/* The least of a plan: the buffers, shadow states and unsharded blocks that are given, and the fewest where open. */
+/* Makes the plan that needs least memory: with the given buffers, shadow states and unsharded blocks, and the fewest of
+ * those that are not given. */
 static void least_of(struct ah_plan *least, unsigned given, const struct ah_predictor *predictor)
 {
     struct ah_switches *switches = &least->switches;
@@ -80,7 +82,8 @@ static void least_of(struct ah_plan *least, unsigned given, const struct ah_pred
     ah__plan_measure(least, predictor);
 }
 
-/* Places on the host where blocks are on the host, and what costs nothing. */
+/* Sets switches that are not given: embedding and head go to the host if blocks do; the others take values that cost
+ * nothing. */
 static void places_fill(struct ah_switches *switches, unsigned given, const struct ah_predictor *predictor)
 {
     if (!is_given(given, AH_SWITCH_embedding_on_host))
@@ -95,8 +98,8 @@ static void places_fill(struct ah_switches *switches, unsigned given, const stru
         switches->chunks = 1;
 }
 
-/* Decides what a spec left open: places, then the most buffers, shadow states and unsharded blocks that fit. A plan
- * that no memory would make right is refused before one that needs more. */
+/* Decides what a spec leaves open: embedding and head, then the most buffers, shadow states and unsharded blocks that
+ * fit. A plan that would be wrong with any memory is refused before one that needs more memory. */
 static int complete(struct ah_plan *plan, unsigned given, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {

@@ -15,7 +15,7 @@ bool ah__placed_get(struct ah_plan *out, const struct ah_predictor *predictor, i
     switches->world_size = ah__predictor_world_size(predictor);
     switches->chunks = switches->passes = 1;
     int least = ah__plan_min_buffers(switches, predictor);
-    if (switches->world_size > 1) /* nothing stays whole: what gathering needs, and one block ahead */
+    if (switches->world_size > 1) /* no block is unsharded: buffers that gathering needs, and one block ahead */
         switches->buffers = least + GATHERED_AHEAD;
     switches->buffers = switches->buffers > least ? switches->buffers : least; /* half-precision copies */
     ah__plan_measure(&plan, predictor);
@@ -27,7 +27,7 @@ int ah__plan_choose_out_of_order(int64_t *step_ns, struct ah_plan *plan, const s
 {
     int64_t with;
     struct ah_plan out_of_order = *plan;
-    bool placed = ah__policy_is_placed(predictor->policy); /* the published rule, be it better or not */
+    bool placed = ah__policy_is_placed(predictor->policy); /* the published rule, better or not */
     plan->switches.out_of_order = placed && predictor->policy->overtakes ? plan->switches.buffers : 0;
     AH_TRY(ah__plan_step_ns(step_ns, plan, predictor, AH_PREDICT_ITERATIONS));
     if (placed || !predictor->policy->overtakes || plan->switches.offload_optimizer == 0)
@@ -64,8 +64,8 @@ static int try_placement(struct ah_plan *best, int64_t *considered, struct ah_tr
     return AH_OK;
 }
 
-/* With and without recomputation: the first that suffices by the system's own rule, else the last that fits; of those
- * that differ in buffers alone the one with the most. */
+/* For plans with and without recomputation: the first that suffices by the system's own rule, else the last that fits.
+ * Of plans that differ only in buffers the one with the most. */
 int ah__placed_search(struct ah_plan *out, int64_t *considered, struct ah_trials *trials)
 {
     struct ah_plan plan, last[2] = {0};

@@ -10,13 +10,13 @@ static const int64_t COUNT_MOST = INT64_C(1) << 53; /* JSON numbers are doubles 
 
 enum field_type { FIELD_INT, FIELD_INT64, FIELD_BOOL, FIELD_LANE, FIELD_POLICY, FIELD_HASH };
 
-/* The members of a plan in its file beside the switches. */
+/* The members of a plan's file that are not switches. */
 static const struct field {
     const char *key;
     enum field_type type;
     size_t offset;
     int64_t min, max;
-    bool optional; /* 0 where it is left out */
+    bool optional; /* 0 if it is left out */
 } fields[] = {
     {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false},
     {"layers", FIELD_INT, offsetof(struct ah_plan, switches.layers), 1, LAYERS_MOST, false},
@@ -103,7 +103,7 @@ static int write_field(cJSON *tree, const struct field *field, const struct ah_p
     return ah__json_add_hash(tree, field->key, *(const uint64_t *)from);
 }
 
-/* By its field, and by what the command line calls it where that is another number's name. */
+/* Writes a switch under its field's name, and a number also under its key on the command line if that differs. */
 static int write_switch(cJSON *tree, const struct ah_switches *switches, int index)
 {
     const struct ah_switch_row *row = &ah__switch_table[index];

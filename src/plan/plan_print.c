@@ -6,12 +6,13 @@
 #include "plan/plan_internal.h"
 #include "sched/switches.h"
 
-/* What a table line says of one stage: the embedding, a block or the head. */
+/* The contents of a table line for one stage: the embedding, a block or the head. */
 struct line {
     bool block, recompute, selective, on_host, released, unsharded, frozen;
 };
 
-/* Blocks with offloaded activations are shown as their neighbours are: a line below the table speaks of them. */
+/* Returns the partition as which one is shown. Blocks with offloaded activations are shown as their neighbours are,
+ * since a line below the table describes them. */
 static int shown_as(const struct ah_switches *switches, int partition)
 {
     int block = partition;
@@ -61,7 +62,7 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters, optimizer, gradient);
 }
 
-/* "block 2", "blocks 2-5": `one` and `several`. */
+/* Formats "block 2" or "blocks 2-5" with the words `one` and `several`. */
 static const char *range_name(char *text, size_t size, const char *one, const char *several, int first, int last)
 {
     if (first == last)
@@ -71,7 +72,8 @@ static const char *range_name(char *text, size_t size, const char *one, const ch
     return text;
 }
 
-/* Blocks below are where the embedding's parameters are, and only run forward. */
+/* Prints the table of stages. Frozen lowest blocks have their parameters where the embedding has its own, and only run
+ * forward. */
 static void print_groups(struct ah_buf *buf, const struct ah_plan *plan)
 {
     char name[40];
@@ -115,7 +117,7 @@ static const char *format_ns(char *text, size_t size, int64_t ns)
     return text;
 }
 
-/* Which blocks these are, and what of theirs that is. */
+/* Prints how many blocks have offloaded activations, and which activations these blocks save. */
 static void print_activations(struct ah_buf *buf, const struct ah_switches *switches)
 {
     static const char *const names[AH_KEEPING_COUNT] = {"only the input", "products and attention", "all"};
@@ -184,7 +186,7 @@ static void print_resident(struct ah_buf *buf, const struct ah_plan *plan)
         ah__buf_printf(buf, "  %-14s  although all of it would fit: as fast, with less device memory\n", "offloaded");
 }
 
-/* What the table's words mean. */
+/* Explains the table's words. */
 static void print_legend(struct ah_buf *buf, const struct ah_plan *plan)
 {
     const struct ah_switches *switches = &plan->switches;
@@ -208,7 +210,7 @@ static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const stru
 {
     char text[AH_SWITCHES_TEXT];
     ah__switches_text(text, &plan->switches, ' ', false);
-    char *others = strstr(text, " o=") + 1; /* behind c, p and o */
+    char *others = strstr(text, " o=") + 1; /* the switches after c, p and o */
     others += strcspn(others, " ");
     bool more = *others;
     *others = 0;

@@ -42,7 +42,7 @@ static int unknown(const char *name, int length)
     return ah__fail(AH_EINPUT, "--plan: found key '%.*s', expected one of %s", length, name, keys);
 }
 
-/* One KEY=VALUE of `length` characters. *given: a bit for each switch. */
+/* Parses one KEY=VALUE of `length` characters. *given: a bit for each switch. */
 static int parse_item(struct ah_switches *switches, unsigned *given, const char *text, int length)
 {
     const char *equals = memchr(text, '=', (size_t)length);
@@ -77,7 +77,7 @@ static int parse_items(struct ah_switches *switches, unsigned *given, const char
     return AH_OK;
 }
 
-/* What is open may be as high as it can. */
+/* Checks the given switches. Those left open are assumed to be as high as they can be. */
 static int check_given(const struct ah_switches *switches, unsigned given)
 {
     struct ah_switches highest = *switches;

@@ -23,10 +23,12 @@ static int64_t largest_param_bytes(const struct ah_partition *partition, int gro
     return (largest + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN * (int64_t)sizeof(float);
 }
 
-/* Loading and saving goes through host memory in pieces; states that are on the host need none. */
+/* Returns the size of the staging buffer in host memory, through which device states are loaded and saved in pieces; 0
+ * if all states are on the host. */
 static int64_t staging_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    const int lowest[AH_CLASS_COUNT] = {0, 1, switches->layers + 1}; /* of each class, the last to go to the host */
+    const int lowest[AH_CLASS_COUNT] = {0, 1, switches->layers + 1}; /* for each class, the group that is offloaded
+                                                                      * last */
     int64_t largest = 0;
     for (int class = 0; class < AH_CLASS_COUNT; class ++)
         if (!ah__on_host(switches, lowest[class]))
@@ -34,7 +36,7 @@ static int64_t staging_bytes(const struct ah_partition *partition, const struct 
     return largest < STAGING_MOST_BYTES ? round_up(largest) : STAGING_MOST_BYTES;
 }
 
-/* The most scratch that any of the programs with a bit in `kinds` needs. */
+/* Returns the most scratch that one of the programs with a bit in `kinds` needs. */
 static int64_t work_of(const struct ah_code *code, unsigned kinds)
 {
     int64_t most = 0;
@@ -44,7 +46,7 @@ static int64_t work_of(const struct ah_code *code, unsigned kinds)
     return most;
 }
 
-/* Which programs of a block a plan runs. Evaluation runs FORWARD_DROP under every plan. */
+/* Returns the programs of a block that a plan runs, as bits. Evaluation runs FORWARD_DROP under every plan. */
 static unsigned block_programs(const struct ah_switches *switches)
 {
     unsigned kinds = 1U << AH_PROGRAM_FORWARD_DROP | 1U << AH_PROGRAM_BACKWARD;
@@ -57,8 +59,8 @@ static unsigned block_programs(const struct ah_switches *switches)
     return kinds;
 }
 
-/* No block runs between the head's forward and its backward, so what the head saves may lie in the scratch of blocks,
- * behind the scratch of its own two programs. */
+/* Computes the size of scratch. No block runs between the head's forward and its backward, so the head's saved
+ * activations may use the blocks' scratch, behind the scratch of the head's own two programs. */
 static void measure_work(struct ah_sizes *sizes, const struct ah_partition *partition,
                          const struct ah_switches *switches)
 {
@@ -75,14 +77,15 @@ static void measure_work(struct ah_sizes *sizes, const struct ah_partition *part
     sizes->work = round_up(max_bytes(work, partition->work_bytes_least));
 }
 
-/* `count` elements in the compute dtype, in parts of all ranks. */
+/* Returns the bytes of `count` elements in the compute dtype, rounded up to equal parts for all ranks. */
 static int64_t parts_bytes(const struct ah_partition *partition, int64_t count, const struct ah_switches *switches)
 {
     int ranks = ah__world_size(switches);
     return round_up(ranks * ah__part_count(count, ranks) * ah__dtype_bytes(partition->compute));
 }
 
-/* Embedding's or head's gradient, F32 while it is summed, and in the compute dtype in parts of all ranks. */
+/* Returns the bytes of the embedding's or head's gradient: F32 while it is summed, then in the compute dtype in equal
+ * parts for all ranks. */
 static int64_t sum_bytes(const struct ah_partition *partition, int group, const struct ah_switches *switches)
 {
     int64_t bytes = partition->groups[group].trained * (int64_t)sizeof(float);
@@ -90,8 +93,8 @@ static int64_t sum_bytes(const struct ah_partition *partition, int group, const 
     return ah__world_size(switches) > 1 ? max_bytes(bytes, parts) : bytes;
 }
 
-/* Of a block's gradient; and how much crosses to the embedding at once: where its gradient lies in a place that others
- * use, it comes last. */
+/* Computes the size of a block's gradient sum, and for how many micro-batches boundary gradients wait for the
+ * embedding's backward: if its gradient shares memory with another, for all, since then it comes last. */
 static void measure_sums(struct ah_sizes *sizes, const struct ah_partition *partition,
                          const struct ah_switches *switches)
 {
@@ -157,9 +160,10 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
     sizes->own_grads = ah__blocks_keep_gradients(partition);
 }
 
-/* What is made again is of one micro-batch, and lies where a block that keeps all of its activations has them: those
- * come later in forward and are over in backward. Blocks that pass have no place but the stages, of which each has room
- * for what the last of them keeps, which is the most. */
+/* Computes the sizes of saved activations. Recomputed activations are those of one micro-batch and use the set of a
+ * block that keeps all its activations, which are saved later in forward and read earlier in backward. Blocks whose
+ * activations are offloaded have only the staging buffers, each large enough for the last such block, which saves the
+ * most. */
 static void measure_saved(struct ah_sizes *sizes, const struct ah_code *block, const struct ah_switches *switches)
 {
     int keeping = ah__keeping_count(switches, AH_KEEPS_ALL, true, 0);
@@ -209,7 +213,8 @@ int ah__shard_count(const struct ah_switches *switches)
     return ah__world_size(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
 }
 
-/* With several ranks, blocks that stay on the device but not whole: this rank's part of what is frozen stays there. */
+/* Returns how many blocks have their shard of frozen parameters on the device: with several ranks, those that are
+ * optimized on the device and sharded. */
 static int homes_count(const struct ah_switches *switches)
 {
     return ah__world_size(switches) > 1 ? switches->layers - switches->offload_optimizer - switches->unsharded : 0;
@@ -226,16 +231,18 @@ int ah__inputs_count(const struct ah_switches *switches)
     return switches->layers + 1 - ah__passing_blocks(switches);
 }
 
-/* Embedding or head on the device: states unless they are on the host, parameters unless the master serves. */
+/* Returns the bytes of embedding or head on the device: states unless they are on the host, parameters unless the
+ * states' p serves as such. */
 static int64_t dedicated_bytes(const struct ah_sizes *sizes, enum ah_class class)
 {
     bool host = sizes->on_host[class];
     bool apart = (host || sizes->copies) && sizes->ends == 0;
-    int64_t frozen = sizes->ends > 0 ? sizes->frozen[class] : 0; /* else in that place */
+    int64_t frozen = sizes->ends > 0 ? sizes->frozen[class] : 0; /* else in that buffer */
     return (host ? 0 : sizes->device_states[class] + frozen) + (apart ? sizes->buffer[class] : 0);
 }
 
-/* Device bytes that belong to no block: the same under every (c, p, o) with embedding and head where they are. */
+/* Returns the device bytes that belong to no block: the same under every (c, p, o) with embedding and head where they
+ * are. */
 static int64_t outside_bytes(const struct ah_sizes *sizes)
 {
     int64_t bytes = sizes->embedding_grad + sizes->head_grad + sizes->ends;
@@ -245,7 +252,7 @@ static int64_t outside_bytes(const struct ah_sizes *sizes)
            sizes->widened + AH_BELOW_PLACES * sizes->below + 2 * sizes->tokens + 2 * sizes->results;
 }
 
-/* Activations that wait for backward on the host. */
+/* Returns the bytes of offloaded activations on the host. */
 static int64_t host_activation_bytes(const struct ah_sizes *sizes, const struct ah_switches *switches)
 {
     int64_t bytes = 0;
@@ -255,7 +262,7 @@ static int64_t host_activation_bytes(const struct ah_sizes *sizes, const struct 
     return bytes;
 }
 
-/* Host bytes that belong to no block. */
+/* Returns the host bytes that belong to no block. */
 static int64_t host_outside_bytes(const struct ah_sizes *sizes)
 {
     int64_t bytes = 2 * sizes->tokens + 2 * sizes->results + sizes->staging + sizes->host_sums;

@@ -36,7 +36,7 @@ struct ah_layout_group {
      * several ranks; else -1. The same bytes for embedding and head if the plan says so (share_embedding_head). */
     int64_t param_offset;
     /* Dedicated device gradients, of trained elements, of embedding and head, and of blocks that have frozen
-     * parameters; else -1. Those of embedding and head are F32 while they are summed, then narrowed to the compute
+     * parameters; else -1. Gradients of embedding and head are F32 while they are summed, then narrowed to the compute
      * dtype in place. Both have the same offset if they share their parameters' buffer and no update of the head waits
      * for the norm. */
     int64_t grad_offset;

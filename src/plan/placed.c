@@ -65,7 +65,7 @@ static int try_placement(struct ah_plan *best, int64_t *considered, struct ah_tr
 }
 
 /* For plans with and without recomputation: the first that suffices by the system's own rule, else the last that fits.
- * Of plans that differ only in buffers the one with the most. */
+ * If plans differ only in buffers, the one with the most counts. */
 int ah__placed_search(struct ah_plan *out, int64_t *considered, struct ah_trials *trials)
 {
     struct ah_plan plan, last[2] = {0};

@@ -77,7 +77,7 @@ static int parse_items(struct ah_switches *switches, unsigned *given, const char
     return AH_OK;
 }
 
-/* Checks the given switches. Those left open are assumed to be as high as they can be. */
+/* Checks the given switches, assuming that switches left open are as high as they can be. */
 static int check_given(const struct ah_switches *switches, unsigned given)
 {
     struct ah_switches highest = *switches;

@@ -7,7 +7,8 @@
 #include "plan/config.h"
 #include "plan/layout.h"
 
-/* Activations and sums go as fast as parameters come and gradients leave. */
+/* Sets the transfer times of activations, sums and frozen lowest blocks from bytes, at the rates of a block's
+ * parameters and gradient. */
 static void price_transfers(struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
@@ -18,7 +19,7 @@ static void price_transfers(struct ah_predictor *predictor)
     double sums = (double)(partition->groups[1].trained * (int64_t)sizeof(float)) / of_block;
     int64_t in_ns = costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK], out_ns = costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK];
     if (ah__blocks_keep_gradients(partition))
-        out_ns = in_ns; /* those are too small to tell */
+        out_ns = in_ns; /* such gradients are too small to tell the link's rate */
     costs->below_in_ns = llround(below * (double)in_ns);
     costs->sums_in_ns = llround(sums * (double)in_ns);
     costs->sums_out_ns = llround(sums * (double)out_ns);
@@ -86,19 +87,21 @@ static int64_t max_ns(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* When each iteration's last compute item ended, and whether the rest matters. */
+/* Watches a simulation: when each iteration's last compute item ended, and if the rest of the simulation matters. */
 struct watch {
     int64_t end_ns[AH_PREDICT_ITERATIONS];
-    int from, to, at;         /* a step is what lies between the ends of the first two; the iteration it is in */
-    int64_t below_ns;         /* once it cannot be below that, the rest does not matter */
-    int64_t work_ns, left_ns; /* the least that the compute lane has to do in an iteration; what is left of it */
-    int iterations;           /* that are simulated */
-    bool first_step;          /* the one that is watched; then comes the steady one */
-    int64_t first_items;      /* completed until then */
+    int from, to, at;         /* the step is measured between the ends of iterations from and to; at: the current
+                               * iteration */
+    int64_t below_ns;         /* when the step cannot be below this any more, the rest does not matter */
+    int64_t work_ns, left_ns; /* the compute lane's least work in an iteration; the part of it that is left */
+    int iterations;           /* iterations simulated */
+    bool first_step;          /* the first step is watched; the steady one is next */
+    int64_t first_items;      /* items completed in the first step */
     const struct ah_costs *costs;
 };
 
-/* The first iterations fill the lanes, and the last one, which fetches nothing for a next, ends early. */
+/* Watches the steady step. The first iterations fill the lanes, and the last one, which fetches nothing for a next
+ * iteration, ends early. */
 static void watch_steady(struct watch *watch, int iterations)
 {
     watch->from = iterations / 2 - 1;
@@ -115,7 +118,7 @@ static int watch_compute(const struct ah_span *span, void *context)
 {
     struct watch *watch = context;
     int iteration = (int)span->item.iteration;
-    watch->first_items += watch->first_step && iteration <= watch->to + 1; /* without the input of the one after */
+    watch->first_items += watch->first_step && iteration <= watch->to + 1; /* without the input of the next iteration */
     if (span->lane != AH_LANE_COMPUTE)
         return AH_OK;
     if (iteration > watch->to && !watch->first_step)
@@ -162,7 +165,8 @@ static int simulate_watched(int64_t *step_ns, struct watch *watch, const struct 
     return AH_OK;
 }
 
-/* Lanes and buffers have filled after a few rounds, so that fewer steps of several do. */
+/* Returns the most iterations to simulate. With several rounds fewer steps suffice, since lanes and buffers fill in the
+ * first few rounds. */
 static int most_iterations(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     enum { OF_SEVERAL_ROUNDS = 4 };
@@ -203,7 +207,7 @@ static bool is_frozen(const struct ah_group *group)
     return group->count > 0 && group->trained == 0;
 }
 
-/* For who reads the plan: places of gradients and states say nothing where there are none. */
+/* Notes which parts are frozen, for readers of the plan: frozen parts have no gradients and no states. */
 static void note_frozen(struct ah_plan *plan, const struct ah_partition *partition)
 {
     const struct ah_group *block = &partition->groups[1];
@@ -245,7 +249,8 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
                  plan->switches.buffers, plan->switches.buffers == 1 ? "" : "s", passes);
 }
 
-/* Who knows the model's and the machine's names says more. */
+/* Writes a caption from the partition and the profile; callers that know the names of model and machine write a better
+ * one. */
 static void caption_make(char text[200], const struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;

@@ -1,5 +1,5 @@
-/* What a plan costs: the real scheduler on the simulated device, and the bounds no schedule can beat.
- * Takes a plan with all its switches set, gives times and peaks. Chooses nothing. */
+/* Predicts a plan's times and peaks: the real scheduler on the simulated device, and bounds that no schedule can beat.
+ * Takes a plan with all its switches set. Chooses nothing. */
 #ifndef AH_PLAN_PREDICT_H
 #define AH_PLAN_PREDICT_H
 
@@ -8,7 +8,7 @@
 #include "sched/drive.h"
 #include "timeline/timeline.h"
 
-/* Of a step that is told: until then lanes and buffers have filled. */
+/* Number of simulated iterations for a predicted step: lanes and buffers have filled by its end. */
 enum { AH_PREDICT_ITERATIONS = 8 };
 
 /* Everything a prediction is made from; partition and profile are borrowed. */
@@ -21,50 +21,53 @@ struct ah_predictor {
     /* Counts peak bytes of device and host as other systems need them, for comparisons; null: the layout's. */
     void (*count_bytes)(int64_t *device, int64_t *host, const struct ah_partition *partition,
                         const struct ah_switches *switches, const struct ah_policy *policy);
-    bool no_shadows; /* the search lets every update wait for the norm: for comparison only */
-    int effort;      /* of a search: so many times as many simulated items; 0: once */
-    int passes;      /* of a search: this number alone, where the policy knows them; 0: any */
+    bool no_shadows; /* the search makes plans in which every update waits for the norm: for comparisons */
+    int effort;      /* of a search: factor of the simulated items; 0: 1 */
+    int passes;      /* of a search: the only number of passes, if the policy allows it; 0: any number */
 };
 
-/* AH_ESTALE when the profile was made for another partition, AH_EINPUT for an unknown policy. Closed by fini. */
+/* Makes a predictor. AH_ESTALE if the profile was made for another partition, AH_EINPUT for an unknown policy. Closed
+ * by fini. */
 int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *partition, const struct ah_profile *profile,
                        const char *policy);
 void ah__predictor_fini(struct ah_predictor *predictor);
 
-/* Whether the search may let states are staged: its policy knows that, and the profile has times of it. */
+/* Returns true if the search may make plans with staged updates: the policy allows them, and the profile has their
+ * times. */
 bool ah__predictor_stages(const struct ah_predictor *predictor);
 
-/* Of the profile; at least 1. */
+/* Returns the profile's world size, at least 1. */
 int ah__predictor_world_size(const struct ah_predictor *predictor);
 
-/* Rounds over the model in which a plan runs a step. */
+/* Returns the number of rounds over the model in which a plan runs a step. */
 int ah__plan_rounds(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
-/* What a lane has to do in one iteration of a plan, at full speed. */
+/* Returns the time of a lane's work in one iteration of a plan, without slowdown by other lanes. */
 int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane);
-/* Fills bound_ns, bound_lane_ns, bound_cycle_ns and bound_lane: the busiest lane, and cycles between iterations. Where
- * nothing streams, in constant time. */
+/* Computes bound_ns, bound_lane_ns, bound_cycle_ns and bound_lane: the busiest lane, and cycles between iterations.
+ * Takes constant time for plans without staged updates. */
 void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor);
-/* The same bound with what a barrier between iterations adds, for pruning; equals bound_ns for policies without one. */
+/* Returns the same bound with the time that a barrier between iterations adds, for pruning; equals bound_ns for
+ * policies without a barrier. */
 int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor);
-/* The steady-state step time by simulating `iterations` of them, from 3 to AH_PREDICT_ITERATIONS. */
+/* Computes the steady-state step time by simulating `iterations` iterations, 3 to AH_PREDICT_ITERATIONS. */
 int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor,
                      int iterations);
-/* The same of AH_PREDICT_ITERATIONS where it is below below_ns, and where the step between the ends of the first two
- * iterations is, too; else any time that is not, for which less is simulated. That first step tells most plans that are
- * too slow: it is hardly ever longer than later ones. It takes some for fast that are not: what need not wait at first
- * does later, when buffers and lanes have filled. Adds to *items what was simulated for the first step. */
+/* Computes the step time by simulating AH_PREDICT_ITERATIONS if it is below below_ns and the time between the ends of
+ * the first two iterations is, too; else sets *step_ns to some time that is not below it, and simulates less. The first
+ * step reveals most plans that are too slow: it is hardly ever longer than later steps. It may be too optimistic: waits
+ * begin when buffers and lanes have filled. Adds the items simulated for the first step to *items. */
 int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
                         const struct ah_predictor *predictor, int64_t below_ns);
-/* Both peaks of a plan whose switches are set. */
+/* Computes both peaks of a plan whose switches are set. */
 void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor);
-/* All predicted fields, policy and signature included. */
+/* Computes all predicted fields, policy and signature included. */
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor);
-/* Simulates into a new timeline. */
+/* Simulates a plan and records it in a new timeline. */
 int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,
                       int iterations);
 
-/* Gives a record of this plan its byte scale and title. */
+/* Sets a timeline's byte scale and title from its plan. */
 void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partition *partition,
                            const struct ah_plan *plan, bool predicted);
 

@@ -22,19 +22,20 @@
 #include "plan/warm_start.h"
 #include "sched/switches.h"
 
-/* The effort of 1: simulated items for each block of the model, of BLOCKS_LEAST blocks at least; blocks beyond
- * BLOCKS_WHOLE count as one part of DEEP_PARTS, since a simulation of a deep model costs that much more, too. */
+/* Simulated items for an effort of 1: ITEMS_PER_BLOCK for each block of the model, for BLOCKS_LEAST blocks at least.
+ * Blocks beyond BLOCKS_WHOLE count one part of DEEP_PARTS, since simulating a deep model also costs more. */
 enum { ITEMS_PER_BLOCK = 50000, BLOCKS_LEAST = 20, BLOCKS_WHOLE = 36, DEEP_PARTS = 3 };
-/* More rounds have to gain one part of so many of the step. */
+/* More rounds must shorten the step by at least one part of ROUNDS_GAIN. */
 enum { ROUNDS_GAIN = 200 };
-/* Local searches that run at once, and the part of the effort of each: one of so many. */
+/* Phases of local searches: how many searches run at the same time, the share of the effort for each (one of `parts`),
+ * and after how many perturbations in a row without gain each ends. */
 enum { PHASES = 3, PLANS_MOST = 8 };
 static const struct phase {
     int plans, parts, in_vain;
 } phases[PHASES] = {{PLANS_MOST, 24, 0}, {4, 8, 400}, {2, 5, 10000}};
 
-/* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of
- * its budget. */
+/* Reports the plan that lacks least memory. If more of either memory would suffice, it is the plan whose lack is the
+ * smaller share of its budget. */
 static void report_least(struct ah_search_report *report, const struct ah_least *least, const struct ah_budget *budget)
 {
     const struct ah_plan *device = &least->device, *host = &least->within;
@@ -59,7 +60,8 @@ static void report_least(struct ah_search_report *report, const struct ah_least 
         report->least_host_over_bytes = plan->host_peak_bytes - budget->host_bytes;
 }
 
-/* The refusal: what the plan that lacks least needs and how fast it is, and how much of the other memory would do. */
+/* Refuses the budget: says how much memory the plan that lacks least needs and how fast it is, and how much of the
+ * other memory would suffice. */
 static int too_small(const struct ah_search_report *report, const struct ah_predictor *predictor,
                      const struct ah_budget *budget)
 {
@@ -79,7 +81,7 @@ static int too_small(const struct ah_search_report *report, const struct ah_pred
     return ah__plan_over_budget(&plan, budget, what);
 }
 
-/* No step is shorter than what the compute lane has to do under any plan: forward and backward. */
+/* Returns the compute lane's least work under any plan, forward and backward: no step is shorter. */
 static int64_t compute_floor_ns(const struct ah_predictor *predictor)
 {
     int layers = predictor->partition->layers;
@@ -94,7 +96,7 @@ static int64_t compute_floor_ns(const struct ah_predictor *predictor)
 
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
 
-/* Everything a search goes on with. */
+/* The state of a search. */
 struct search {
     struct ah_trials *trials;
     struct ah_workers *workers;
@@ -102,10 +104,10 @@ struct search {
     const struct ah_least *least;
     struct ah_plan *plans; /* the fastest first */
     int count;
-    int64_t items, enough_ns; /* the effort; a step that is good enough */
+    int64_t items, enough_ns; /* the effort, in simulated items; a step that is fast enough */
 };
 
-/* Stable, for few. */
+/* Sorts a few plans by time, stably. */
 static void fastest_first(struct ah_plan *plans, int count)
 {
     for (int i = 1; i < count; i++) {
@@ -117,15 +119,15 @@ static void fastest_first(struct ah_plan *plans, int count)
     }
 }
 
-/* Seeds of one batch are simulated at once. */
+/* A batch of seeds, which are simulated at the same time. */
 enum { BATCH = 16 };
 struct batch {
     struct ah_plan *plans;
-    int64_t below_ns; /* a slower one is not looked at any further */
+    int64_t below_ns; /* slower seeds are dropped */
     bool descends;
 };
 
-/* In one piece and in some; step_ns 0: too slow. */
+/* Simulates a seed with one chunk and with CHUNKS, and keeps the faster plan; step_ns 0: too slow. */
 static int simulate_seed(void *context, int index, struct ah_trials *trials)
 {
     enum { CHUNKS = 4, COST_TRIALS = 500 };
@@ -178,7 +180,7 @@ static int simulate_seeds(struct search *search, const struct ah_plan *seeds, in
     return AH_OK;
 }
 
-/* Blocks that are elsewhere. The embedding is worth several. */
+/* Returns how many blocks differ between two plans. The embedding counts as all blocks. */
 static int distance(const struct ah_switches *a, const struct ah_switches *b)
 {
     int embedding = a->embedding_on_host == b->embedding_on_host ? 0 : a->layers;
@@ -197,7 +199,8 @@ static bool is_close(const struct ah_plan *plan, const struct ah_plan *others, i
     return false;
 }
 
-/* Keeps the fastest, at most so many; of those that lie close together, which mostly lead to the same end, only one. */
+/* Keeps the fastest plans, at most `most`; of plans that are close together, which mostly lead to the same result, only
+ * one. */
 static void choose(struct search *search, int most)
 {
     int chosen = 0;
@@ -242,14 +245,14 @@ static int64_t items_of(const struct ah_predictor *predictor)
     return (int64_t)effort * ITEMS_PER_BLOCK * (blocks > BLOCKS_LEAST ? blocks : BLOCKS_LEAST);
 }
 
-/* From seeds and the warm start (layers 0: none). */
+/* Finds the best plan from seeds and the warm start (layers 0: no warm start). */
 static int find_from(struct ah_plan *best, struct search *search, const struct ah_plan *seeds, int count,
                      const struct ah_plan *warm)
 {
     const struct ah_predictor *predictor = search->trials->predictor;
     AH_TRY(simulate_seeds(search, seeds, count < 32 ? count : 32, true));
     AH_TRY(simulate_seeds(search, seeds, count, false));
-    if (search->count == 0) { /* nothing fits but the smallest plan */
+    if (search->count == 0) { /* only the smallest plan fits */
         bool below;
         search->plans[search->count++] = search->least->device;
         ah__space_settle(&search->plans[0].switches, predictor);
@@ -314,7 +317,7 @@ int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const st
     return AH_OK;
 }
 
-/* Plans of the predictor's number of rounds, or of any. AH_EBUDGET: none fits. */
+/* Finds the best plan with the predictor's number of rounds, or with any. AH_EBUDGET: no plan fits. */
 static int answer(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor,
                   const struct ah_budget *budget, const struct ah_search_options *options)
 {
@@ -333,13 +336,13 @@ static int answer(struct ah_plan *best, struct ah_search_report *report, const s
     return status == AH_OK ? ah__plan_predict(best, predictor) : status;
 }
 
-/* Whether a step of ns is longer than `other`, by one part of ROUNDS_GAIN at least. */
+/* Returns true if a step of `ns` is longer than `other_ns` by at least one part of ROUNDS_GAIN. */
 static bool is_longer(int64_t ns, int64_t other_ns)
 {
     return ns > other_ns + other_ns / ROUNDS_GAIN;
 }
 
-/* No step is shorter: all programs, nothing recomputed and nothing updated on the device. */
+/* Returns the time of all programs with nothing recomputed and nothing updated on the device: no step is shorter. */
 static int64_t programs_ns(const struct ah_predictor *predictor)
 {
     int layers = predictor->partition->layers;
@@ -349,8 +352,8 @@ static int64_t programs_ns(const struct ah_predictor *predictor)
     return ah__plan_lane_ns(&switches, predictor, AH_LANE_COMPUTE);
 }
 
-/* Takes what a search among plans of one number of rounds found for the best, if any fits and gains. *step_ns: its
- * step, INT64_MAX where none fits. */
+/* Searches among plans of one number of rounds, and replaces *best if the found plan gains enough. *step_ns: its step,
+ * INT64_MAX if no plan fits. */
 static int answer_rounds(struct ah_plan *best, int64_t *step_ns, struct ah_search_report *report,
                          const struct ah_predictor *predictor, const struct ah_budget *budget,
                          const struct ah_search_options *options, int passes)
@@ -370,9 +373,9 @@ static int answer_rounds(struct ah_plan *best, int64_t *step_ns, struct ah_searc
     return AH_OK;
 }
 
-/* One round, then twice as many until that is slower, or not even the programs alone are much faster: a round more
- * costs transfers, and its smaller part of the activations gains nothing once little is recomputed. And as many as a
- * warm start has. */
+/* Searches with one round, then twice as many until that is slower, or until even the programs alone are hardly faster:
+ * each round adds transfers, and a smaller share of the activations gains nothing once little is recomputed. Also
+ * searches with the number of rounds of a warm start. */
 static int answer_any_rounds(struct ah_plan *best, struct ah_search_report *report,
                              const struct ah_predictor *predictor, const struct ah_budget *budget,
                              const struct ah_search_options *options)
@@ -393,7 +396,7 @@ static int answer_any_rounds(struct ah_plan *best, struct ah_search_report *repo
         if (slower || enough || passes == most)
             break;
     }
-    report->exhausted = false; /* not every number of rounds */
+    report->exhausted = false; /* not every number of rounds was tried */
     return AH_OK;
 }
 
@@ -418,7 +421,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
     return ah__plan_search_with(out, report, predictor, budget, NULL);
 }
 
-/* Who offloads although all of it would fit should know what that gains. */
+/* Simulates the resident plan, if it would fit, for a plan that offloads: the user should know the gain. */
 static int compare_resident(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_plan resident = {

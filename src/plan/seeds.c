@@ -8,7 +8,8 @@
 #include "plan/walk.h"
 #include "sched/switches.h"
 
-/* Places of embedding and head: bits for the states of the one and the other on the host, and for a shared buffer. */
+/* Placements of embedding and head: bits for states of the embedding, then of the head, on the host, and for a shared
+ * buffer. */
 enum { PLACES = 8 };
 
 static struct ah_plan placed(int places, const struct ah_predictor *predictor)
@@ -45,8 +46,8 @@ void ah__least_note(struct ah_least *least, const struct ah_plan *plan, const st
         least->device = *plan;
 }
 
-/* Recomputation and activations of one placement: none, or all there can be; as many rounds as there can be, too, where
- * their number is open. */
+/* Notes the plans of one placement with no recomputation, with full and with all levels, each with no and with most
+ * activations offloaded; if the number of passes is open, with one and with the most. */
 static void note_placement(struct ah_least *least, struct ah_plan plan, const struct ah_predictor *predictor,
                            const struct ah_budget *budget)
 {
@@ -90,18 +91,18 @@ bool ah__least_fits(const struct ah_least *least, const struct ah_budget *budget
 
 /* ---- seeds ------------------------------------------------------------------------------------------------------- */
 
-/* Kinds of one placement of embedding and head: nothing, a part or all streams; activations leave or not; parameters
- * are given back or not; few buffers or many. */
+/* Kinds of plans with one placement of embedding and head: no block, some or all offloaded blocks staged; activations
+ * offloaded or not; parameters offloaded or not; few buffers or many. */
 enum { KINDS = 3 * 2 * 2 * 2 };
 
 struct seed {
-    struct ah_plan plan; /* layers 0: none */
+    struct ah_plan plan; /* layers 0: no plan */
     int64_t cost_ns;
-    int number; /* of the kind */
+    int number; /* number of the placement and kind */
 };
 
 struct found {
-    struct seed seed[PLACES * KINDS]; /* of each place, of each kind */
+    struct seed seed[PLACES * KINDS]; /* of each placement, of each kind */
     int64_t considered[PLACES];
 };
 
@@ -128,13 +129,13 @@ static void consider(struct found *found, int places, struct ah_plan plan, bool 
         *seed = (struct seed){plan, cost, number};
 }
 
-/* The index-th of `parts` + 1 numbers from 0 to `most`. */
+/* Returns the index-th of `parts` + 1 numbers from 0 to `most`, evenly spaced. */
 static int part_of(int most, int index, int parts)
 {
     return (int)((int64_t)most * index / parts);
 }
 
-/* All of one placement of embedding and head: numbers of blocks evenly spread. */
+/* Considers all seeds of one placement of embedding and head, with evenly spaced numbers of blocks. */
 static int place_seeds(void *context, int places, struct ah_trials *trials)
 {
     enum { PARTS = 12, STREAM_PARTS = 3, LEAVING_PARTS = 2, PARAM_PARTS = 2, LIGHT_PARTS = 16 };
@@ -144,7 +145,8 @@ static int place_seeds(void *context, int places, struct ah_trials *trials)
     int streams = ah__predictor_stages(predictor) ? STREAM_PARTS : 0;
     int leaving = ah__plan_most_leaving(predictor), leaves = leaving > 0 ? LEAVING_PARTS : 0;
     const struct ah_group *head = &predictor->partition->groups[switches->layers + 1];
-    bool light = head->count * LIGHT_PARTS < predictor->partition->groups[1].count; /* where it is matters little */
+    bool light = head->count * LIGHT_PARTS < predictor->partition->groups[1].count; /* where a small head is placed
+                                                                                     * matters little */
     if (!possible(switches, predictor) || (light && switches->head_on_host != switches->embedding_on_host))
         return AH_OK;
     for (int i = 0; i <= PARTS; i++)

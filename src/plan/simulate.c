@@ -1,4 +1,4 @@
-/* ah_plan_simulate. */
+/* Implements ah_plan_simulate. */
 #include "plan/predict.h"
 
 int ah_plan_simulate(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_partition *partition,

@@ -7,11 +7,11 @@
 
 int ah__solver_run(void (*solve)(void *context), void *context)
 {
-    /* Some eight times what CBC takes, which asserts, or frees twice, when it is refused memory in the middle. */
+    /* About eight times the memory that CBC needs: it asserts, or frees twice, if memory is refused while it runs. */
     enum { ROOM_BYTES = 16 << 20 };
     AH_TRY(ah__room(ROOM_BYTES));
-    /* CBC takes over SIGINT while it runs and returns it without its flags, or not at all when it throws; the program's
-     * own handler is put back whole. */
+    /* CBC replaces the handler of SIGINT while it runs and restores it without its flags, or not at all if it throws.
+     * The program's own handler is restored here. */
     struct sigaction handler;
     sigaction(SIGINT, NULL, &handler);
     int status = ah__guard_run("linear program", solve, context);

@@ -93,9 +93,10 @@ void ah__space_settle(struct ah_switches *switches, const struct ah_predictor *p
     }
 }
 
-/* ---- what follows ------------------------------------------------------------------------------------------------ */
+/* ---- completion -------------------------------------------------------------------------------------------------- */
 
-/* Selective recomputation comes first where it frees a byte in less time than recomputing a whole block does. */
+/* Returns true if selective recomputation comes first: it frees a byte in less time than recomputing a whole block
+ * does. */
 static bool selective_pays(const struct ah_predictor *predictor)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
@@ -125,7 +126,7 @@ static bool fits(struct ah_plan *plan, const struct ah_predictor *predictor, con
     return ah__plan_within(plan, budget);
 }
 
-/* Sets the first level at which the plan with these buffers fits, or the last one; false: nor does that. */
+/* Sets the first level at which the plan with these buffers fits, or the last one; false: not even that fits. */
 static bool least_recomputation(struct ah_plan *plan, const struct ah_predictor *predictor,
                                 const struct ah_budget *budget)
 {
@@ -142,7 +143,7 @@ static bool least_recomputation(struct ah_plan *plan, const struct ah_predictor 
     return high < last || fits(plan, predictor, budget);
 }
 
-/* More blocks give their parameters back, as few more as it takes. */
+/* Offloads parameters of more blocks, as few as needed until the plan fits. False: it never fits. */
 static bool more_params(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     enum { STEPS = 16 };
@@ -167,7 +168,7 @@ bool ah__space_complete(struct ah_plan *plan, enum ah_completion completion, con
          overtakes = switches->out_of_order == AH_AS_FAR_AS_IT_GOES;
     ah__space_settle(switches, predictor);
     int wanted = switches->buffers, least = ah__plan_min_buffers(switches, predictor);
-    switches->shadows = switches->unsharded = 0; /* they take what is left */
+    switches->shadows = switches->unsharded = 0; /* they take the memory that is left */
     if (completion == AH_COMPLETES_RECOMPUTATION) {
         switches->buffers = wanted < least ? least : wanted;
         if (!least_recomputation(plan, predictor, budget))

@@ -1,4 +1,4 @@
-/* The space of plans that a search walks: the switches as a table, and what completes a plan by rule.
+/* The space of plans that a search walks through: the switches as a table, and rules that complete a plan.
  *
  * A search decides switches; recomputation or buffers follow from the memory that is left, then unsharded blocks and
  * shadow states take the rest. Takes plans of any switches, gives plans that can run within the budget. Knows bounds,
@@ -9,42 +9,45 @@
 #include "plan/predict.h"
 #include "sched/switch_table.h"
 
-/* What a switch is for a search. */
+/* The role of a switch in a search. */
 enum ah_role {
-    AH_ROLE_PLACE, /* memory for time: steps, and pairs of steps that trade memory */
-    AH_ROLE_FLAG,  /* the same, on or off */
-    AH_ROLE_ORDER, /* what happens when, in the same places */
-    AH_ROLE_REST,  /* takes the memory that is left; a search gives it fewer */
+    AH_ROLE_PLACE, /* trades memory for time; changed by steps, and by pairs of steps that trade memory */
+    AH_ROLE_FLAG,  /* trades memory for time; on or off */
+    AH_ROLE_ORDER, /* changes the order of work, not the placement */
+    AH_ROLE_REST,  /* takes the memory that is left; a search only lowers it */
 };
 
 struct ah_row {
     int at; /* enum ah_switch */
     enum ah_role role;
-    /* The most that the rows before it, the policy and the machine allow; below the switch's lowest value: unused. */
+    /* Returns the most that the rows before it, the policy and the machine allow; below the switch's lowest value:
+     * unused. */
     int (*most)(const struct ah_switches *switches, const struct ah_predictor *predictor);
 };
-/* A value of a switch that goes as far as the others let it, and still does when those change: settling brings it down.
- * Far above any value of a switch, and so far below INT_MAX that sums and doubles of it are numbers. */
+/* A value of a switch that is always the highest that the other switches allow, also after they change: settling lowers
+ * it. Far above any value of a switch, and so far below INT_MAX that sums and doubles do not overflow. */
 enum { AH_AS_FAR_AS_IT_GOES = 1 << 28 };
 extern const struct ah_row ah__rows[];
 extern const int ah__row_count;
 
-/* Brings each switch within its row's limits; passes, which have no row, are those of the search. */
+/* Brings each switch within its row's limits. Passes, which have no row, are set to those of the search. */
 void ah__space_settle(struct ah_switches *switches, const struct ah_predictor *predictor);
 
-/* What follows from the other switches. */
+/* Which switches the completion of a plan decides. */
 enum ah_completion {
-    AH_COMPLETES_RECOMPUTATION, /* the least with which that many buffers fit; where all of it is not enough, more
-                                 * parameters are given back, then there are fewer buffers */
-    AH_COMPLETES_BUFFERS,       /* as many as fit, at most that many */
+    /* recomputation: the least with which the plan's buffers fit; if even the most is not enough, parameters of more
+     * blocks are offloaded, then there are fewer buffers */
+    AH_COMPLETES_RECOMPUTATION,
+    /* buffers: as many as fit, at most the plan's */
+    AH_COMPLETES_BUFFERS,
 };
-/* Settles the plan and completes it, both peaks included. False: nothing within the budget. */
+/* Settles the plan and completes it, both peaks included. False: it does not fit the budget. */
 bool ah__space_complete(struct ah_plan *plan, enum ah_completion completion, const struct ah_predictor *predictor,
                         const struct ah_budget *budget);
 
-/* The steps in which a plan gives up activations, 0 (keeps all) .. the last one (keeps none but the blocks' inputs):
- * one block after the other recomputes selectively where that frees a byte in less time, then one after the other
- * whole. */
+/* ah__space_levels returns the last level of recomputation. Levels go from 0 (all activations are kept) to the last
+ * (only the blocks' inputs are): with each level one more block recomputes selectively, if that frees a byte in less
+ * time, then with each one more block recomputes fully. ah__space_set_level sets a level. */
 int ah__space_levels(const struct ah_predictor *predictor);
 void ah__space_set_level(struct ah_switches *switches, int level, const struct ah_predictor *predictor);
 

@@ -11,7 +11,7 @@ void ah__trials_fini(struct ah_trials *trials)
     *trials = (struct ah_trials){.predictor = trials->predictor, .budget = trials->budget, .known = trials->known};
 }
 
-/* Each doubling of the pieces must gain one part of TILES_PARTS. */
+/* Adds to a step the gain that each doubling of the chunks must bring: one part of TILES_PARTS. */
 static int64_t with_pieces(int64_t step_ns, int doublings)
 {
     return step_ns + step_ns / TILES_PARTS * doublings;
@@ -72,7 +72,7 @@ static int room_for_one(struct ah_trials *trials)
     return 2 * (trials->count + 1) > trials->capacity ? grow(trials) : AH_OK;
 }
 
-/* A time that is known, or the longer of two that it is no shorter than. */
+/* Stores a known time, or the higher of two lower bounds. */
 static void learn(struct ah_trials *trials, struct ah_tried *tried, const struct ah_tried *learned)
 {
     if (tried->key && (tried->exact || (!learned->exact && learned->step_ns <= tried->step_ns)))
@@ -96,13 +96,13 @@ int ah__trials_add(struct ah_trials *trials, const struct ah_trials *other)
     return AH_OK;
 }
 
-/* Whether what is known of a plan says if its step is below. */
+/* Returns true if the known time or bound of a plan decides whether its step is below below_ns. */
 static bool says(const struct ah_tried *tried, int64_t below_ns)
 {
     return tried->key && (tried->exact || tried->step_ns >= below_ns);
 }
 
-/* What others know, if that says it, else what is known here. */
+/* Finds the entry of other trials, if it decides whether the step is below below_ns, else the own entry. */
 static int look_up(struct ah_tried **out, struct ah_trials *trials, uint64_t key, int64_t below_ns)
 {
     const struct ah_trials *known = trials->known;

@@ -3,8 +3,9 @@
 #include "plan/fit.h"
 #include "plan/space.h"
 
-/* Takes these switches for the best ones if they fit, as fewer chunks, which are larger, may not, if their buffers
- * suffice, as they may not with fewer blocks that stay whole, and if the step is no longer than most_ns. */
+/* Sets the best plan's switches to `switches` if they fit (fewer chunks are larger and may not fit), if their buffers
+ * suffice (with fewer unsharded blocks they may not) and if the step is no longer than most_ns. *kept: they were
+ * set. */
 static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, const struct ah_switches *switches,
                 int64_t most_ns)
 {
@@ -22,7 +23,8 @@ static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, cons
     return AH_OK;
 }
 
-/* The least of a switch with which the step is no longer than most_ns, if less is never faster. */
+/* Sets a switch to the least value with which the step is no longer than most_ns, assuming that less is never
+ * faster. */
 static int trim_row(struct ah_plan *best, struct ah_trials *trials, const struct ah_row *row, int least,
                     int64_t most_ns)
 {

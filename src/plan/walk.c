@@ -14,7 +14,7 @@ struct walk {
     int64_t most_items, enough_ns;
     uint64_t stream, drawn;
     bool by_cost;
-    int64_t allowed_ns; /* a plan that much slower is taken, too */
+    int64_t allowed_ns; /* a plan slower by up to this is also accepted */
 };
 
 static bool ends(const struct walk *walk)
@@ -27,7 +27,8 @@ static int64_t score(const struct walk *walk)
     return ah__trial_score_ns(walk->best);
 }
 
-/* The best plan, with what goes as far as it can marked so that it does after a change, too. */
+/* Returns the best plan, in which switches at their highest value are marked so that they stay the highest after a
+ * change. */
 static struct ah_plan from_best(const struct walk *walk)
 {
     struct ah_plan plan = *walk->best;
@@ -65,7 +66,7 @@ static void try_cost(struct walk *walk, struct ah_plan *plan)
         *walk->best = *plan;
 }
 
-/* A plan within the budget. */
+/* Tries a plan that fits the budget. */
 static int try_fitting(struct walk *walk, struct ah_plan *plan)
 {
     bool below;
@@ -96,7 +97,7 @@ static int try_plan(struct walk *walk, struct ah_plan *plan, enum ah_completion 
 
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
 
-/* One row, or two at once, up or down; a flag is turned over. */
+/* A change of one row, or of two at once, up or down; a flag is inverted. */
 struct move {
     const struct ah_row *row[2]; /* the second may be null */
     int sign[2];
@@ -108,7 +109,7 @@ static bool moves_row(const struct move *move, int at)
     return move->row[0]->at == at || (move->row[1] && move->row[1]->at == at);
 }
 
-/* More of what goes as far as it can is no more. */
+/* Changes a switch. One that is marked as the highest is not raised. */
 static void apply(struct ah_switches *switches, const struct ah_row *row, int change)
 {
     int value = ah__switch_get(switches, row->at);
@@ -116,12 +117,12 @@ static void apply(struct ah_switches *switches, const struct ah_row *row, int ch
     ah__switch_set(switches, row->at, row->role == AH_ROLE_FLAG ? !value : moved);
 }
 
-/* Strides of 1, 2, 4, ..., and on with twice as long ones for as long as they gain. */
+/* Tries a move with strides of 1, 2, 4, ..., and with twice as long ones for as long as they gain. */
 static int try_move(struct walk *walk, const struct move *move, int stride_most)
 {
     bool recompute = moves_row(move, AH_SWITCH_checkpoint) || moves_row(move, AH_SWITCH_selective);
     if (recompute && move->completion == AH_COMPLETES_RECOMPUTATION)
-        return AH_OK; /* what it decides itself */
+        return AH_OK; /* completion decides recomputation itself */
     for (int stride = 1; stride <= stride_most && !ends(walk);) {
         int64_t before = score(walk);
         struct ah_plan plan = from_best(walk);
@@ -152,7 +153,7 @@ static int try_both(struct walk *walk, struct move *move, int stride_most)
     return AH_OK;
 }
 
-/* A flag has one direction and one stride. */
+/* Tries moves of one row. A flag has one direction and one stride. */
 static int try_row(struct walk *walk, const struct ah_row *row)
 {
     bool flag = row->role == AH_ROLE_FLAG;
@@ -175,7 +176,7 @@ static int try_pair(struct walk *walk, const struct ah_row *a, const struct ah_r
     return AH_OK;
 }
 
-/* Half and twice, one less and one more, least and most of a switch that moves no memory. */
+/* Tries values of a switch that moves no memory: half and twice, one less and one more, the least and the most. */
 static int try_order(struct walk *walk, const struct ah_row *row)
 {
     int value = ah__switch_get(&walk->best->switches, row->at);
@@ -189,8 +190,8 @@ static int try_order(struct walk *walk, const struct ah_row *row)
     return AH_OK;
 }
 
-/* A plan within the budget with less of what takes the memory that is left. With fewer blocks that stay whole, buffers
- * may be needed that were not, and then have to fit. */
+/* Tries a plan with lower switches of AH_ROLE_REST. With fewer unsharded blocks more buffers may be needed, which then
+ * must fit. */
 static int try_less(struct walk *walk, struct ah_plan *plan)
 {
     const struct ah_trials *trials = walk->trials;
@@ -201,7 +202,8 @@ static int try_less(struct walk *walk, struct ah_plan *plan)
     return ah__plan_within(plan, trials->budget) ? try_fitting(walk, plan) : AH_OK;
 }
 
-/* Fewer of what takes the memory that is left: less may leave a lane to what is needed earlier. */
+/* Tries lower values of a switch that takes the memory that is left: with fewer of them, work that is needed earlier
+ * may get a lane sooner. */
 static int try_fewer(struct walk *walk, const struct ah_row *row)
 {
     for (int stride = 1; stride <= STRIDE_MOST; stride *= 2) {
@@ -234,7 +236,7 @@ static int try_pairs(struct walk *walk)
     return AH_OK;
 }
 
-/* Without flags, so that a plan stays of its kind. */
+/* Does not change flags, so that a plan stays of its kind. */
 int ah__walk_by_cost(struct ah_plan *best, struct ah_trials *trials, int most)
 {
     struct ah_trials none = {.predictor = trials->predictor, .budget = trials->budget};
@@ -285,7 +287,7 @@ static void perturb(struct walk *walk, struct ah_switches *switches, const struc
         apply(switches, row, draw(walk, -near, near));
 }
 
-/* Some switches at once, which no single move changes. */
+/* Changes several switches at once, as no single move does. */
 static int try_perturbed(struct walk *walk)
 {
     enum { ROWS_MOST = 5 };

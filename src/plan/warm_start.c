@@ -2,7 +2,7 @@
 
 #include "plan/fit.h"
 
-/* Whether a search of the policy could have found these switches, which are within their bounds. */
+/* Returns true if a search of the policy could have found these switches, which are within their bounds. */
 static bool is_possible(const struct ah_switches *s, const struct ah_predictor *predictor)
 {
     uint32_t unused = ah__policy_unused(predictor->policy);

@@ -11,7 +11,7 @@ enum { THREADS_MOST = 12 };
 struct ah_workers {
     struct ah_pool *pool;
     int threads;
-    struct ah_predictor predictors[THREADS_MOST]; /* a simulated device for each thread */
+    struct ah_predictor predictors[THREADS_MOST]; /* with a simulated device for each thread */
 };
 
 void ah__workers_free(struct ah_workers *workers)
@@ -36,7 +36,7 @@ static int workers_init(struct ah_workers *workers, const struct ah_predictor *p
         own->sim = sim;
     }
     int status = ah__pool_new(&workers->pool, threads, -1);
-    /* The same plans are found where the system has no more threads to give, only later. */
+    /* If the system has no more threads, one thread finds the same plans, only later. */
     return status == AH_EDEVICE ? ah__pool_new(&workers->pool, 1, -1) : status;
 }
 
@@ -53,11 +53,11 @@ int ah__workers_new(struct ah_workers **out, const struct ah_predictor *predicto
     return AH_OK;
 }
 
-/* Work of one index. */
+/* The work of one index. */
 struct share {
     struct ah_trials trials;
     int status;
-    char message[512]; /* of a failure, which belongs to the thread that had it */
+    char message[512]; /* message of a failure, copied since messages belong to threads */
 };
 
 struct shares {
@@ -77,7 +77,7 @@ static void go(void *context, int index, int worker)
         ah__snprintf(share->message, sizeof share->message, "%s", ah_error());
 }
 
-/* The first failure, or all that was learned. */
+/* Returns the first failure, or adds all times to `trials`. */
 static int gather(struct ah_trials *trials, const struct shares *shares, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* A measured profile as a hardware file: the figures whose estimate is about that profile. */
+/* Writes a measured profile as a hardware file, with figures whose estimate is about that profile. */
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static double block_s(const struct draft *draft, enum ah_item_kind kind)
     return (double)draft->profile->costs.ns[kind][AH_CLASS_BLOCK] / giga;
 }
 
-/* Bytes a second of Adam over a block: states read and written, the gradient read. */
+/* Returns the bytes per second of Adam over a block: states are read and written, the gradient is read. */
 static double adam_bytes_per_s(const struct draft *draft, enum ah_item_kind kind)
 {
     return params_of(draft) * (2 * ah__states_each(draft->partition) + element_bytes(draft)) / block_s(draft, kind);
@@ -42,7 +42,7 @@ static double copy_bytes_per_s(const struct draft *draft, enum ah_item_kind kind
     return params_of(draft) * element_bytes(draft) / block_s(draft, kind);
 }
 
-/* While the other direction runs, of a rate that was measured alone. */
+/* Returns a copy rate while the other direction runs too, from the rate that was measured alone. */
 static double both(const struct draft *draft, enum ah_item_kind kind, enum ah_lane lane, enum ah_lane other)
 {
     return copy_bytes_per_s(draft, kind) / fmax(1, draft->profile->costs.lanes.slowdown[lane][other]);
@@ -88,7 +88,7 @@ static struct ah_curve flat(double flops_per_s)
     return (struct ah_curve){.count = 1, .size = {1}, .flops_per_s = {flops_per_s}};
 }
 
-/* What an estimate with these figures says of a block's forward and backward together. */
+/* Estimates the time of a block's forward and backward together from these figures. */
 static int estimated_ns(double *ns, const struct draft *draft)
 {
     struct ah_hardware hardware = {.name = draft->facts->name};
@@ -103,7 +103,8 @@ static int estimated_ns(double *ns, const struct draft *draft)
     return AH_OK;
 }
 
-/* The rate of arithmetic at which that is what was measured; the highest where moving bytes alone takes longer. */
+/* Finds the arithmetic rate at which the estimate equals the measured time; the highest if moving bytes alone takes
+ * longer. */
 static int solve_rate(struct draft *draft)
 {
     enum { HALVINGS = 60 };

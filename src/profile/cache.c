@@ -1,5 +1,5 @@
-/* Profiles kept in files, so that the same question has the same answer tomorrow. A file is named after everything that
- * a profile depends on, and begins with a checksum of the rest; one that is damaged is measured again. */
+/* The cache of profiles in files, so that the same question has the same answer tomorrow. A file is named after
+ * everything that a profile depends on, and begins with a checksum of the rest; a damaged one is measured again. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static const size_t FILE_MOST = 1 << 20;
 
 /* ---- what a profile depends on ----------------------------------------------------------------------------------- */
 
-/* Variables that libraries read. */
+/* Hashes the environment variables that libraries read. */
 static uint64_t hash_environment(void)
 {
     static const char *const prefixes[] = {"DNNL_", "ONEDNN_", "OMP_",   "GOMP_", "KMP_", "MALLOC_", "GLIBC_",
@@ -49,7 +49,7 @@ static int entry_path(char **out, const char *folder, uint64_t key)
     return ah__sprintf(out, "%s/profile-%016" PRIx64 ".json", folder, key);
 }
 
-/* False: there is none, or none that can be used. */
+/* Loads a cached profile. False: there is none that can be used. */
 static bool entry_load(struct ah_profile **out, int64_t *age_s, const char *path, const struct ah_partition *partition,
                        const struct ah_dev_info *info)
 {
@@ -78,7 +78,7 @@ static bool entry_load(struct ah_profile **out, int64_t *age_s, const char *path
     return true;
 }
 
-/* Where nothing can be kept, nothing is. */
+/* Saves a profile in the cache; does nothing if that is not possible. */
 static void entry_save(const struct ah_profile *profile, const char *folder, const char *path)
 {
     char *text = NULL, *entry = NULL;
@@ -93,9 +93,9 @@ static void entry_save(const struct ah_profile *profile, const char *folder, con
     free(text);
 }
 
-/* ---- measuring, or not ------------------------------------------------------------------------------------------- */
+/* ---- measuring, or loading --------------------------------------------------------------------------------------- */
 
-/* The profile of rank 0, null: none, to all ranks, so that all decide alike. */
+/* Sends the profile of rank 0 (null: it has none) to all ranks, so that all decide alike. */
 static int profile_share(struct ah_profile **profile, struct ah_comm *comm)
 {
     char *text = NULL;
@@ -115,7 +115,7 @@ static int profile_share(struct ah_profile **profile, struct ah_comm *comm)
     return status;
 }
 
-/* The keys of all ranks as one: collectives are those of these machines and of the link between them. */
+/* Joins the keys of all ranks: collectives depend on these machines and on the link between them. */
 static int key_join(uint64_t *key, struct ah_comm *comm)
 {
     uint64_t all = 0;
@@ -153,13 +153,13 @@ static int measure_with_path(struct ah_profile **out, int64_t *kept_s, const cha
     return status;
 }
 
-/* Rank 0 looks for a kept one; where there is none, all measure together. */
+/* Measures with several ranks: rank 0 looks for a cached profile; if there is none, all measure together. */
 static int measure_together(struct ah_profile **out, int64_t *kept_s, uint64_t key,
                             const struct ah_partition *partition, struct ah_dev *dev, const struct ah_profile *like,
                             const struct ah_profile_options *options)
 {
     struct ah_comm *comm = ah__comm();
-    char *path = NULL; /* rank 0's */
+    char *path = NULL; /* of rank 0 */
     AH_TRY(key_join(&key, comm));
     int status = comm->rank == 0 && options->cache ? entry_path(&path, options->cache, key) : AH_OK;
     if (status == AH_OK)

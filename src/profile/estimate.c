@@ -1,4 +1,4 @@
-/* Profiles from figures: what docs/hardware.md describes, in the same order. */
+/* Estimates profiles from a machine's figures, as docs/hardware.md describes, in the same order. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 
 enum { FLOAT_BYTES = 4 };
 
-/* Of AdamW per parameter: its states are read and written. The gradient is read: that is not in it. */
+/* Returns the bytes that AdamW moves per parameter: states are read and written. The gradient, which is read, is not
+ * included. */
 static double state_bytes(const struct ah_partition *partition)
 {
     return 2 * ah__states_each(partition);
@@ -20,15 +21,16 @@ struct estimate {
     const struct ah_partition *partition;
     const struct ah_hardware *hardware;
     struct ah_roofline roofline;
-    double most_flops_per_s; /* of a program as a whole; 0: no limit known */
-    bool recomputes_whole;   /* all of forward, as PyTorch's checkpoints do, and not what backward needs of it */
+    double most_flops_per_s; /* limit of a program as a whole; 0: unknown */
+    bool recomputes_whole;   /* recomputation runs all of forward, as PyTorch's checkpoints do, not only what backward
+                              * needs */
     double world_size;
     double dtype_bytes;                                /* of the compute dtype */
-    double dram_bytes_per_s;                           /* what the host's memory reaches, all ranks together */
+    double dram_bytes_per_s;                           /* achieved by the host's memory, all ranks together */
     double adam_params_per_s;                          /* of the host, all ranks together */
-    double adam_bytes_per_s;                           /* what that takes of dram_bytes_per_s */
+    double adam_bytes_per_s;                           /* share of dram_bytes_per_s that Adam uses */
     double h2d_bytes_per_s, d2h_bytes_per_s;           /* of one rank while all ranks copy alike */
-    double h2d_both_bytes_per_s, d2h_both_bytes_per_s; /* both directions */
+    double h2d_both_bytes_per_s, d2h_both_bytes_per_s; /* while both directions run */
 };
 
 static double figure(const struct estimate *estimate, enum ah_figure id)
@@ -38,7 +40,8 @@ static double figure(const struct estimate *estimate, enum ah_figure id)
 
 /* ---- sharing the host's memory */
 
-/* What of `room` two users get who want a and b: each up to half, and what the other leaves (max-min fairness). */
+/* Divides `room` between two users who want *a and *b: each gets up to half, and more if the other leaves it (max-min
+ * fairness). */
 static void share(double *a, double *b, double room)
 {
     double half = room / 2, want_a = *a, want_b = *b;
@@ -48,7 +51,7 @@ static void share(double *a, double *b, double room)
     *b = want_b <= half ? want_b : fmax(half, room - want_a);
 }
 
-/* Whose rates. */
+/* The system whose rates are assumed. */
 enum rates { RATES_AUTOHETE, RATES_DEEPSPEED, RATES_PYTORCH, RATES_COUNT };
 static const char *const rates_names[RATES_COUNT] = {"autohete", "deepspeed", "pytorch"};
 
@@ -56,7 +59,7 @@ static void host_init(struct estimate *estimate, enum rates rates)
 {
     const enum ah_figure published[RATES_COUNT] = {
         [RATES_DEEPSPEED] = AH_FIGURE_DEEPSPEED_ADAM, [RATES_PYTORCH] = AH_FIGURE_PYTORCH_ADAM};
-    /* Others write a copy in half precision beside a master in single precision. */
+    /* Other systems write a half-precision copy beside a single-precision master. */
     bool copies = rates != RATES_AUTOHETE && ah__has_rest(estimate->partition);
     double bytes = state_bytes(estimate->partition) + estimate->dtype_bytes * (copies ? 2 : 1);
     estimate->dram_bytes_per_s = figure(estimate, AH_FIGURE_DRAM) * figure(estimate, AH_FIGURE_DRAM_EFFICIENCY);
@@ -67,8 +70,9 @@ static void host_init(struct estimate *estimate, enum rates rates)
     estimate->adam_bytes_per_s = estimate->adam_params_per_s * bytes;
 }
 
-/* What training as a whole has been seen to reach, products and all that is between them: published in half precision
- * as a fraction of the peak. PyTorch systems in single precision: the same fraction of the rates its products reach. */
+/* Sets the rate that training as a whole is known to reach, with products and everything between them: published in
+ * half precision as a fraction of the peak. For PyTorch systems in single precision the same fraction of the rates of
+ * its products is assumed. */
 static void device_init(struct estimate *estimate, enum rates rates)
 {
     estimate->recomputes_whole = rates == RATES_PYTORCH;
@@ -80,7 +84,7 @@ static void device_init(struct estimate *estimate, enum rates rates)
     estimate->most_flops_per_s = most * figure(estimate, AH_FIGURE_PEAK) * dtype / half;
 }
 
-/* Each rank has its own link; all read and write one memory. */
+/* Sets the link's rates. Each rank has its own link; all read and write one host memory. */
 static void link_init(struct estimate *estimate)
 {
     double room = estimate->dram_bytes_per_s / estimate->world_size;
@@ -110,7 +114,7 @@ static void set_device_bytes(struct estimate *estimate, enum ah_item_kind kind, 
     set(estimate, kind, class, time.ns);
 }
 
-/* A program of every micro-batch; all but the first run `adding` where there is such a program. */
+/* Adds the time of a program for every micro-batch; all but the first run `adding` if that program exists. */
 static void add_programs(struct ah_roofline_time *time, const struct estimate *estimate, const struct ah_code *code,
                          enum ah_program_kind kind, enum ah_program_kind adding)
 {
@@ -120,13 +124,13 @@ static void add_programs(struct ah_roofline_time *time, const struct estimate *e
         ah__roofline_add(time, &estimate->roofline, later->count ? later : first);
 }
 
-/* A program takes no less than its flops at what training as a whole reaches. */
+/* Returns the time of a program, which is at least its flops at the rate of training as a whole. */
 static double program_ns(const struct estimate *estimate, double ns, double flops)
 {
     return estimate->most_flops_per_s > 0 ? fmax(ns, flops / estimate->most_flops_per_s * 1e9) : ns;
 }
 
-/* What the programs of a partition take; returns the share of their time that waits for device memory. */
+/* Estimates the times of a partition's programs. Returns the share of their time that waits for device memory. */
 static double estimate_programs(struct ah_block_costs *out, const struct estimate *estimate, const struct ah_code *code,
                                 enum ah_class class)
 {
@@ -140,14 +144,14 @@ static double estimate_programs(struct ah_block_costs *out, const struct estimat
     add_programs(&backward, estimate, code, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     add_programs(&recompute, estimate, code, AH_PROGRAM_RECOMPUTE, AH_PROGRAM_RECOMPUTE);
     add_programs(&selective, estimate, code, AH_PROGRAM_RECOMPUTE_SELECTIVE, AH_PROGRAM_RECOMPUTE_SELECTIVE);
-    if (widened > 0) { /* codes are read, and what programs read is written: once for all micro-batches */
+    if (widened > 0) { /* codes are read and decoded once for all micro-batches */
         struct ah_roofline_time once = {0};
         ah__roofline_add_bytes(&once, &estimate->roofline, widened);
         ah__roofline_add_bytes(&forward, &estimate->roofline, widened);
         ah__roofline_add_bytes(&backward, &estimate->roofline, widened);
         estimate->profile->costs.widen_ns = llround(once.ns);
     }
-    /* The gradient is rounded, where it is not F32, and its norm is taken where it is made. */
+    /* The gradient is rounded, unless it is F32, and its norm is computed right after it. */
     if (params > 0 && estimate->dtype_bytes < FLOAT_BYTES)
         ah__roofline_add_bytes(&backward, &estimate->roofline, (double)params * (FLOAT_BYTES + estimate->dtype_bytes));
     if (params > 0)
@@ -162,7 +166,8 @@ static double estimate_programs(struct ah_block_costs *out, const struct estimat
     return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
 }
 
-/* FORWARD and BACKWARD of a partition; returns the block's share of time that waits for device memory. */
+/* Sets the times of FORWARD and BACKWARD of a partition; returns the share of their time that waits for device
+ * memory. */
 static double set_programs(struct estimate *estimate, int class)
 {
     const struct ah_code *code = &estimate->partition->code[class];
@@ -180,7 +185,7 @@ static double set_programs(struct estimate *estimate, int class)
     return waiting;
 }
 
-/* States and gradient come, the device updates, and states go home. */
+/* Sets the times of staged updates: states and gradient are copied in, the device updates, states are copied back. */
 static void set_streamed(struct estimate *estimate, double shard)
 {
     double states = state_bytes(estimate->partition) / 2.0;
@@ -205,7 +210,7 @@ static void set_group(struct estimate *estimate, int class)
     set(estimate, AH_ITEM_REFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_OFFLOAD, class, shard * estimate->dtype_bytes / estimate->d2h_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_UPDATE_HOST, class, shard / (estimate->adam_params_per_s / estimate->world_size) * 1e9);
-    /* What it writes elsewhere it need not have read there: the same bytes, stored past the caches. */
+    /* A speculative update writes elsewhere but moves the same bytes: stores past the caches need no read first. */
     set(estimate, AH_ITEM_UPDATE_SPECULATIVE, class,
         shard / (estimate->adam_params_per_s / estimate->world_size) * 1e9);
     if (class == AH_CLASS_BLOCK)
@@ -214,7 +219,7 @@ static void set_group(struct estimate *estimate, int class)
         return;
     double others = (estimate->world_size - 1) / estimate->world_size;
     const struct ah_group *of = &partition->groups[group];
-    int gathers = of->trained > 0 && of->trained < of->count ? 2 : 1; /* what is frozen apart */
+    int gathers = of->trained > 0 && of->trained < of->count ? 2 : 1; /* frozen elements apart */
     double ns =
         others * bytes / figure(estimate, AH_FIGURE_BUS) * 1e9 + gathers * figure(estimate, AH_FIGURE_COLLECTIVE);
     set(estimate, AH_ITEM_GATHER, class, ns);
@@ -240,7 +245,7 @@ static void set_slowdown(struct estimate *estimate, enum ah_lane lane, enum ah_l
     estimate->profile->costs.lanes.slowdown[lane][other] = fmax(1, factor);
 }
 
-/* Host optimizer and copies in one direction: both pass through the host's memory. */
+/* Sets the slowdown of host optimizer and copies in one direction: both use the host's memory. */
 static void host_against(struct estimate *estimate, enum ah_lane lane, double bytes_per_s)
 {
     double adam = estimate->adam_bytes_per_s, copies = estimate->world_size * bytes_per_s, adam_got = adam,
@@ -250,8 +255,8 @@ static void host_against(struct estimate *estimate, enum ah_lane lane, double by
     set_slowdown(estimate, lane, AH_LANE_HOST, copies / copies_got);
 }
 
-/* Device arithmetic while other engines take part of the device's memory bandwidth: only the part of its time that
- * waits for memory (`waiting`) is stretched. */
+/* Returns the part by which device arithmetic takes longer while other engines use some of the device's memory
+ * bandwidth: only the share of its time that waits for memory (`waiting`) is stretched. */
 static double memory_stretch(const struct estimate *estimate, double waiting, double taken_bytes_per_s)
 {
     double left = estimate->roofline.bytes_per_s - taken_bytes_per_s;
@@ -272,7 +277,7 @@ static void set_contention(struct estimate *estimate, double waiting)
     set_slowdown(estimate, AH_LANE_COMPUTE, AH_LANE_D2H, 1 + memory_stretch(estimate, waiting, d2h));
     if (estimate->world_size < 2)
         return;
-    /* A collective reads what it sends, writes what it receives, and its kernels hold some of the multiprocessors. */
+    /* A collective reads what it sends, writes what it receives, and its kernels occupy some of the multiprocessors. */
     double taken = figure(estimate, AH_FIGURE_COLLECTIVE_SHARE);
     set_slowdown(estimate, AH_LANE_COMPUTE, AH_LANE_COMM,
                  1 + (1 - waiting) * (1 / fmax(1 - taken, 0.5) - 1) +

@@ -12,7 +12,8 @@
 
 const char ah__hardware_format[] = "autohete hardware 1";
 const char *const ah__figure_group_names[AH_FIGURES_COUNT] = {"device", "link", "host", "latency", "interconnect"};
-/* Of a figure in its base unit: far beyond any machine, and what comes of it still fits 63 bits. */
+/* Highest values of figures in their base units: far beyond any machine, and results computed from them still fit in 63
+ * bits. */
 static const double dimension_most[] = {
     [AH_DIMENSION_FRACTION] = 1,        [AH_DIMENSION_BYTES] = 1125899906842624.0, /* 1 PiB */
     [AH_DIMENSION_BYTES_PER_S] = 1e15,  [AH_DIMENSION_FLOPS_PER_S] = 1e18,
@@ -75,7 +76,7 @@ static int unit_scale(double *scale, const struct ah_json *json, const char *uni
                     expected);
 }
 
-/* "2020", "2020-05" or "2020-05-14". */
+/* Returns true for "2020", "2020-05" or "2020-05-14". */
 static bool is_date(const char *text)
 {
     static const char shape[] = "dddd-dd-dd";
@@ -106,12 +107,12 @@ static int get_value(double *value, const struct ah_json *json, enum ah_dimensio
         *value = (double)count;
         return AH_OK;
     }
-    /* Latencies may be nothing; rates may not. */
+    /* Latencies may be 0; rates may not. */
     double least = dimension == AH_DIMENSION_NS ? 0 : dimension == AH_DIMENSION_FRACTION ? 0.01 : 1e-3;
     return ah__json_double(value, json, "value", least, dimension_most[dimension] / scale);
 }
 
-/* {"value", "unit", "source", "date"} */
+/* Reads a figure: {"value", "unit", "source", "date"}. */
 static int get_figure(double *value, struct ah_figure_origin *origin, struct ah_hardware *hardware,
                       const struct ah_json *json, const char *key, enum ah_dimension dimension)
 {
@@ -149,7 +150,7 @@ static int get_curve(struct ah_curve *curve, struct ah_hardware *hardware, const
 {
     struct ah_json object;
     AH_TRY(ah__json_object(&object, json, key));
-    *curve = (struct ah_curve){0}; /* a base's is another card's */
+    *curve = (struct ah_curve){0}; /* a base machine's curve is that of another device */
     double last = 0;
     for (const cJSON *point = object.node->child; point; point = point->next) {
         int i = curve->count;
@@ -184,7 +185,7 @@ static int only_known(const struct ah_json *json, enum ah_figure_group group)
     return ah__json_only(json, keys);
 }
 
-/* A machine upon another names what differs. */
+/* Returns true if the file must have the figure. A file with a base has only figures that differ from it. */
 static bool is_needed(const struct ah_hardware *hardware, const struct ah_json *json, enum ah_figure figure)
 {
     bool had = hardware->origin[figure].unit || ah__figure_is_optional(figure);
@@ -207,7 +208,7 @@ static int get_group(struct ah_hardware *hardware, const struct ah_json *json, e
     return ah__json_has(&object, "gemm_f32") ? get_curve(&hardware->gemm_f32, hardware, &object, "gemm_f32") : AH_OK;
 }
 
-/* Figures that contradict each other. */
+/* Refuses figures that contradict each other. */
 static int check_figures(const struct ah_hardware *hardware, const char *path)
 {
     static const struct {
@@ -230,7 +231,7 @@ static int check_figures(const struct ah_hardware *hardware, const char *path)
 
 static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *json, int depth);
 
-/* The machine that this one differs from, beside its file or found by name. */
+/* Reads the base machine, from which this one differs; its file is beside this file or found by name. */
 static int base_parse(struct ah_hardware *hardware, const struct ah_json *json, int depth)
 {
     enum { BASES_MOST = 4 };
@@ -242,7 +243,7 @@ static int base_parse(struct ah_hardware *hardware, const struct ah_json *json, 
         return ah__fail(AH_EINPUT, "%s: key 'base': found '%.40s', expected at most %d machines upon each other",
                         json->path, name, BASES_MOST);
     AH_TRY(ah__sprintf(&path, "%.*s%s.json", slash ? (int)(slash - json->path) + 1 : 0, json->path, name));
-    if (strcmp(path, json->path) == 0 || !ah__path_exists(path)) { /* its own name is that of another file */
+    if (strcmp(path, json->path) == 0 || !ah__path_exists(path)) { /* a base with the file's own name is another file */
         ah__free(path);
         int status = ah__hardware_find(&path, name);
         if (status != AH_OK)
@@ -253,7 +254,7 @@ static int base_parse(struct ah_hardware *hardware, const struct ah_json *json, 
         status = hardware_parse(hardware, &base, depth + 1);
         ah__json_free(&base);
     }
-    ah__free(path); /* messages name it */
+    ah__free(path); /* messages contain the path */
     return status;
 }
 
@@ -269,7 +270,7 @@ static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *js
 {
     static const char *const keys[] = {"format", "base", "name",    "description",  "device",
                                        "link",   "host", "latency", "interconnect", NULL};
-    enum { NAME_MOST = 63 }; /* it becomes a profile's device */
+    enum { NAME_MOST = 63 }; /* the name becomes a profile's device */
     const char *format;
     AH_TRY(ah__json_string(&format, json, "format"));
     if (strcmp(format, ah__hardware_format) != 0)

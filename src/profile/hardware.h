@@ -1,4 +1,4 @@
-/* A machine one does not own, as figures with sources: the file format and what estimates read from it.
+/* A machine described by figures with sources, for estimates without the machine: the file format and its contents.
  *
  * Takes hardware/NAME.json (docs/hardware.md), gives numbers in bytes, bytes/s, flops/s and nanoseconds. Must not know
  * models. */
@@ -26,18 +26,19 @@ enum ah_figure_group {
     AH_FIGURES_COUNT
 };
 
-/* id, group, key, dimension. Every figure of a group must be there; `interconnect` may be left out by one device. */
+/* id, group, key, dimension. Every figure of a group is required unless it is optional; a machine with one device may
+ * leave out `interconnect`. */
 #define AH_FIGURE_TABLE(X)                                                                                             \
     X(DEVICES, DEVICE, "count", COUNT)                                                                                 \
     X(MEMORY, DEVICE, "memory", BYTES)                   /* of one device, as its driver reports it */                 \
     X(MEMORY_RESERVED, DEVICE, "memory_reserved", BYTES) /* never usable for training */                               \
     X(PEAK, DEVICE, "peak", FLOPS_PER_S)                 /* dense, half precision */                                   \
     X(MEMORY_BANDWIDTH, DEVICE, "memory_bandwidth", BYTES_PER_S)                                                       \
-    X(MEMORY_EFFICIENCY, DEVICE, "memory_efficiency", FRACTION) /* of it that streaming kernels reach */               \
+    X(MEMORY_EFFICIENCY, DEVICE, "memory_efficiency", FRACTION) /* of the bandwidth, in streaming kernels */           \
     X(ATTENTION_FORWARD, DEVICE, "attention_forward", FRACTION) /* of the best GEMM rate */                            \
     X(ATTENTION_BACKWARD, DEVICE, "attention_backward", FRACTION)                                                      \
     X(TRAINING_MOST, DEVICE, "training_most", FRACTION)       /* of peak: most flops of any training; optional */      \
-    X(PYTORCH_TRAINING, DEVICE, "pytorch_training", FRACTION) /* of peak: what PyTorch systems reach; optional */      \
+    X(PYTORCH_TRAINING, DEVICE, "pytorch_training", FRACTION) /* of peak, reached by PyTorch systems; optional */      \
     X(H2D, LINK, "h2d", BYTES_PER_S)                          /* of each device */                                     \
     X(D2H, LINK, "d2h", BYTES_PER_S)                                                                                   \
     X(H2D_BOTH, LINK, "h2d_both", BYTES_PER_S) /* while the other direction runs too */                                \
@@ -72,20 +73,20 @@ struct ah_figure_row {
 };
 extern const struct ah_figure_row ah__figure_table[AH_FIGURE_COUNT];
 extern const char *const ah__figure_group_names[AH_FIGURES_COUNT];
-extern const char ah__hardware_format[]; /* what "format" says */
-/* Some machines have no source for it, and may leave it out. */
+extern const char ah__hardware_format[]; /* value of the key "format" */
+/* Returns true for figures that may be left out, since some machines have no source for them. */
 bool ah__figure_is_optional(enum ah_figure figure);
-/* A unit to write figures of a dimension in, and what one of it is in the base unit. */
+/* Returns a unit for figures of a dimension; *scale: its value in the base unit. */
 const char *ah__figure_unit(double *scale, enum ah_dimension dimension);
 
-/* Where a number is from; strings live in the hardware's arena, null for a figure that is not there. */
+/* The origin of a figure. Strings belong to the hardware's arena; null for a figure that is not given. */
 struct ah_figure_origin {
-    double written; /* in `unit` */
+    double written; /* value in `unit` */
     const char *unit, *source, *date;
 };
 
 enum { AH_CURVE_POINTS = 32 };
-/* Rates of cubes (m = n = k), sizes ascending; count 0: not known. */
+/* Rates of GEMMs of cubes (m = n = k), sizes ascending; count 0: unknown. */
 struct ah_curve {
     int count;
     double size[AH_CURVE_POINTS], flops_per_s[AH_CURVE_POINTS];
@@ -95,14 +96,14 @@ struct ah_curve {
 struct ah_hardware {
     struct ah_arena arena;
     const char *name, *description;
-    double figure[AH_FIGURE_COUNT]; /* 0 where not there */
+    double figure[AH_FIGURE_COUNT]; /* 0 if not given */
     struct ah_figure_origin origin[AH_FIGURE_COUNT];
     struct ah_curve gemm, gemm_f32; /* half precision; single precision (may be empty) */
     uint64_t hash;                  /* of all numbers */
 };
 
-/* hardware_find.c: the path of a machine given by name or path, into *out (ah__free). AH_EINPUT names those that exist.
- */
+/* hardware_find.c: finds a machine's file by name or path and returns its path in *out (ah__free). AH_EINPUT names the
+ * machines that exist. */
 int ah__hardware_find(char **out, const char *name_or_path);
 
 #endif

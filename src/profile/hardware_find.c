@@ -1,4 +1,4 @@
-/* A machine's file, by path or by name. */
+/* Finds a machine's file by path or by name. */
 #include <string.h>
 
 #include "base/buf.h"

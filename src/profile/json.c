@@ -4,20 +4,21 @@
 #include "base/json.h"
 #include "profile/profile.h"
 
-/* The file, all times in nanoseconds; also written by hand for machines one does not own:
- *   {"format": "autohete profile 1", "device": "cpu", "ranks", "workspace_bytes", "threads", "host_threads",
- * "link_bytes_per_s", "layers", "device_signature", "partition_signature",       16 hex digits; left out by hand, as
- * "ranks" (1) and "workspace_bytes" (0) may be "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind;
- * collectives may be left out}, "recompute_ns": {per class}, "selective_ns": {per class; may be left out: the same},
- * "widen_ns" (left out: 0), "launch_ns": {per lane}, "notify_ns", "queue_depth" (may be left out: 0),
- * "slowdown": {lane: {lane: factor}, ...}, "rates": {"h2d_bytes_per_s", ...},
- * "work": {"params": {per class}, "trained": {..; may be left out: the same}, "forward_flops": {..}, "backward_flops":
- * {..}, "recompute_flops": {..}}}   may be left out */
+/* Profiles as JSON files, all times in nanoseconds; they may be written by hand for other machines. Keys:
+ *   "format": "autohete profile 1"; "device": "cpu"; "ranks" (optional: 1); "workspace_bytes" (optional: 0); "threads";
+ *   "host_threads"; "link_bytes_per_s"; "layers"
+ *   "device_signature"; "partition_signature": 16 hex digits; optional
+ *   "ns": {"forward": {"embedding", "block", "head"}, ...}, one per item kind; collectives are optional
+ *   "recompute_ns": {per class}; "selective_ns": {per class; optional: the same}; "widen_ns" (optional: 0)
+ *   "launch_ns": {per lane}; "notify_ns"; "queue_depth" (optional: 0); "slowdown": {lane: {lane: factor}, ...}
+ *   "rates": {"h2d_bytes_per_s", ...}
+ *   "work" (optional): {"params": {per class}, "trained": {per class; optional: the same}, "forward_flops",
+ *   "backward_flops", "recompute_flops": {per class}} */
 static const char format_name[] = "autohete profile 1";
 
 static const double most_flops = 1e24;
 static const double most_slowdown = 1e6;
-static const int64_t most_depth = 8; /* as many as the simulated device's lanes hold */
+static const int64_t most_depth = 8; /* as many as the simulated device's lanes can queue */
 static const int64_t most_ns = (int64_t)1 << 53;
 
 static const struct rate_row {
@@ -89,14 +90,15 @@ static int add_head(cJSON *tree, const struct ah_profile *profile)
     return ah__json_add_hash(tree, "partition_signature", profile->partition_signature);
 }
 
-/* Not measured: an eviction takes as long as an OFFLOAD, and activations go at the rate of parameters. */
+/* Returns true for items that are not measured: an EVICT takes as long as an OFFLOAD, and activations and sums are
+ * copied at the rate of parameters. */
 static bool follows(int item)
 {
     return item == AH_ITEM_EVICT || item == AH_ITEM_ACTIVATIONS_OUT || item == AH_ITEM_ACTIVATIONS_IN ||
            item == AH_ITEM_SUMS_OUT || item == AH_ITEM_SUMS_IN;
 }
 
-/* Blocks of the other kind, where there are any: a row of four times. */
+/* Four times of blocks of the other kind, if there are such blocks. */
 static const char *const block_names[] = {"forward", "backward", "recompute", "selective"};
 enum { BLOCK_TIMES = AH_LENGTH(block_names) };
 
@@ -179,7 +181,7 @@ int ah__profile_text(char **out, const struct ah_profile *profile)
 
 /* ---- loading */
 
-/* The keys of an object must be among `names`. */
+/* Refuses an object with keys that are not among `names`. */
 static int only(const struct ah_json *json, const char *const *names, int count)
 {
     const char *keys[AH_ITEM_COUNT + AH_LANE_COUNT + 1] = {0};
@@ -208,7 +210,7 @@ static int get_flops(double *values, const struct ah_json *json, const char *key
     return AH_OK;
 }
 
-/* A pair that is not named does not disturb each other. */
+/* Reads slowdowns. Lanes of a pair that is not in the file do not slow each other. */
 static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
 {
     struct ah_json object, row;
@@ -229,7 +231,8 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
     return AH_OK;
 }
 
-/* One device has no collectives; a speculative update takes as long as any; what has no time does not stream. */
+/* Returns true for items whose times are optional: one device has no collectives; a speculative update takes as long as
+ * any other; without times of staged updates no block is staged. */
 static bool may_be_missing(int item)
 {
     bool ranks = item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
@@ -260,7 +263,7 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
     AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, AH_CLASS_COUNT));
     if (ah__json_has(json, "selective_ns"))
         AH_TRY(get_ints(costs->selective_ns, json, "selective_ns", ah__class_names, AH_CLASS_COUNT));
-    else /* which is the most that a part of it may take */
+    else /* no part of recomputation takes longer than all of it */
         memcpy(costs->selective_ns, costs->recompute_ns, sizeof costs->selective_ns);
     if (ah__json_has(json, "widen_ns"))
         AH_TRY(ah__json_int(&costs->widen_ns, json, "widen_ns", 0, most_ns));
@@ -327,7 +330,7 @@ static int get_work(struct ah_profile *profile, const struct ah_json *json)
     AH_TRY(ah__json_only(&object, work_keys));
     AH_TRY(get_ints(profile->params, &object, "params", ah__class_names, AH_CLASS_COUNT));
     memcpy(profile->trained, profile->params, sizeof profile->trained);
-    if (ah__json_has(&object, "trained")) /* newer */
+    if (ah__json_has(&object, "trained")) /* optional */
         AH_TRY(get_ints(profile->trained, &object, "trained", ah__class_names, AH_CLASS_COUNT));
     for (size_t i = 0; i < AH_LENGTH(flops_table); i++)
         AH_TRY(get_flops(flops_of(profile, &flops_table[i]), &object, flops_table[i].key));
@@ -342,7 +345,8 @@ static int time_check(const struct ah_json *json, const char *item, int class, i
                     json->path, item, ah__class_names[class], (long long)ns, (long long)most);
 }
 
-/* Virtual time counts nanoseconds in 63 bits, and a simulation adds up every item of many iterations. */
+/* Refuses times with which virtual time could overflow: it counts nanoseconds in 63 bits, and a simulation adds up
+ * every item of many iterations. */
 static int times_check(const struct ah_costs *costs, const struct ah_json *json)
 {
     enum { ITERATIONS_MOST = 64 };

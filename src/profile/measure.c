@@ -27,7 +27,7 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
 
 int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev)
 {
-    enum { COPIES = 3 }; /* of what is trained parameters and the two moments, in fp32 for every dtype */
+    enum { COPIES = 3 }; /* parameters and both moments of trained elements, in fp32 for every dtype */
     char need[32], have[32];
     int64_t bytes = 0;
     struct ah_dev_info info;
@@ -43,7 +43,7 @@ int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev)
                     ah_size_format(need, sizeof need, bytes), ah_size_format(have, sizeof have, info.machine_bytes));
 }
 
-/* Of a profile of the same model: what is not measured again. */
+/* Copies from `like`, a profile of the same model, everything that is not measured again. */
 static void take(struct ah_profile *profile, const struct ah_profile *like)
 {
     profile->costs = like->costs;
@@ -53,7 +53,7 @@ static void take(struct ah_profile *profile, const struct ah_profile *like)
     profile->d2h_both_bytes_per_s = like->d2h_both_bytes_per_s;
 }
 
-/* On the same device programs are others; else the host has another number of threads. */
+/* Measures only the difference to `like`: on the same device the programs, else the host's threads. */
 static int profile_like(struct ah_workload *workload, struct ah_profile *profile, const struct ah_profile *like)
 {
     take(profile, like);

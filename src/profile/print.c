@@ -4,10 +4,10 @@
 #include "base/format.h"
 #include "profile/profile.h"
 
-/* What an item's rate is told in. */
+/* The unit of an item's rate. */
 enum rate_kind { RATE_NONE, RATE_PARAMS, RATE_FLOPS };
 
-/* Rows of the table: recomputation is no item kind of its own. */
+/* Further rows of the table: recomputation is not an item kind. */
 enum { ROW_RECOMPUTE = AH_ITEM_COUNT, ROW_SELECTIVE };
 static const struct print_row {
     int item;
@@ -53,7 +53,7 @@ static void cell(struct ah_buf *buf, const struct ah_profile *profile, const str
         ah__buf_printf(buf, " %16s", "");
 }
 
-/* Collectives are no rows of a single device. */
+/* Returns true for rows without times: collectives of a single device. */
 static bool row_is_empty(const struct ah_profile *profile, int item)
 {
     for (int class = 0; class < AH_CLASS_COUNT; class ++)
@@ -87,7 +87,7 @@ static void link_print(struct ah_buf *buf, const struct ah_profile *profile)
                    (double)profile->d2h_both_bytes_per_s * 1e-9);
 }
 
-/* The row's lane takes so many times as long while the column's is busy. */
+/* Prints slowdowns: the factor by which the row's lane takes longer while the column's is busy. */
 static void lanes_print(struct ah_buf *buf, const struct ah_profile *profile)
 {
     int lanes = profile->world_size > 1 ? AH_LANE_COUNT : AH_LANE_COMM;

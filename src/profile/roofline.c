@@ -42,7 +42,7 @@ double ah__curve_rate(const struct ah_curve *curve, double m, double n, double k
     return curve->flops_per_s[i] + part * (curve->flops_per_s[i + 1] - curve->flops_per_s[i]);
 }
 
-/* The operands of a call as its operator's rules take them: absent ones have rank 0. */
+/* The operands of a call, as its operator's rules expect them: absent ones have rank 0. */
 struct metas {
     struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
 };
@@ -63,7 +63,7 @@ static double product_rate(const struct ah_roofline *roofline, struct ah_op_prod
     return ah__curve_rate(roofline->curve, (double)product.m, (double)product.n, (double)product.k);
 }
 
-/* Flops per second, 0: only memory limits it. */
+/* Returns flops per second; 0: only memory limits the call. */
 static double call_rate(const struct ah_call *call, const struct metas *metas, const struct ah_roofline *roofline)
 {
     const struct ah_op_row *row = ah__op_table[call->op];

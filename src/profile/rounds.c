@@ -2,7 +2,7 @@
 
 #include "profile/workload.h"
 
-/* How long a kind of round is repeated. */
+/* Limits on the number of rounds of a kind. */
 enum { ROUNDS_LEAST = 5, ROUNDS_LEAST_SLOW = 3, ROUNDS_MOST = 60, AHEAD = 12 };
 static const int64_t slow_ns = 600000000;
 
@@ -29,7 +29,7 @@ void ah__samples_add(struct ah_samples *samples, int64_t ns)
 
 /* ---- one round */
 
-/* Items on their way: submitted a few ahead, so that the lane never waits for this thread. */
+/* Items in flight: they are submitted a few ahead, so that the lane never waits for this thread. */
 struct burst {
     struct ah_workload *workload;
     struct ah_in_flight in_flight;
@@ -37,7 +37,7 @@ struct burst {
     int64_t last_end_ns; /* 0 before the first completion; a burst stays on one lane */
 };
 
-/* What of the other kind is alike counts as any. */
+/* Returns the samples of an item. Only forward and backward of blocks of the other kind have samples of their own. */
 static struct ah_samples *samples_of(struct ah_workload *workload, const struct ah_item *item)
 {
     const struct ah_workload_place *place = &workload->place[item->partition];
@@ -81,8 +81,8 @@ static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place)
     return burst_submit_item(burst, &item);
 }
 
-/* Of three backwards of a block one recomputes, another does so selectively, so that all kinds see the same state of
- * the machine. */
+/* Kinds of backward: of three backward items of a block one recomputes fully and one selectively, so that all kinds see
+ * the same state of the machine. */
 enum { KINDS = 3 };
 
 static int burst_backward(struct burst *burst, int place, int round)
@@ -99,7 +99,8 @@ static int burst_backward(struct burst *burst, int place, int round)
     return burst_submit_item(burst, &item);
 }
 
-/* Where blocks are of two kinds, a copy is of either in turn, for as many rounds as backwards have kinds. */
+/* Returns the number of kinds of blocks. With two, a copy is of each kind in turn, for as many rounds as there are
+ * kinds of backward. */
 static int block_kinds(const struct ah_workload *workload)
 {
     return workload->partition->others_from ? 2 : 1;
@@ -111,7 +112,7 @@ static void others_choose(struct ah_workload *workload, int round)
         workload->place[i].other = (i + round) / KINDS % block_kinds(workload) == 1;
 }
 
-/* A step of the small model, everything on the device. */
+/* Runs a step of the small model, with everything on the device. */
 static int round_compute(struct burst *burst, int round)
 {
     struct ah_workload *workload = burst->workload;
@@ -160,7 +161,7 @@ static int round_prefetch(struct burst *burst, int round)
     return AH_OK;
 }
 
-/* Of each class one. The first waits for the slowest rank and is not timed. */
+/* Runs collectives, one of each class. The first waits for the slowest rank and is not timed. */
 static int round_together(struct burst *burst, int round)
 {
     (void)round;
@@ -176,7 +177,7 @@ enum { ROUND_COMPUTE, ROUND_OFFLOAD, ROUND_HOST, ROUND_PREFETCH };
 
 static const struct round_row {
     int (*run)(struct burst *burst, int round);
-    int64_t budget_ns; /* repeated until this has passed */
+    int64_t budget_ns; /* repeated until this time has passed */
 } round_table[] = {
     [ROUND_COMPUTE] = {round_compute, 400000000},
     [ROUND_OFFLOAD] = {round_offload, 120000000},
@@ -209,21 +210,22 @@ static int rounds_run(struct ah_workload *workload, const struct round_row *row)
     return AH_OK;
 }
 
-/* ---- all of them */
+/* ---- all rounds */
 
 static int64_t at_least_one(int64_t ns)
 {
     return ns > 0 ? ns : 1;
 }
 
-/* What was measured of a few micro-batches, for all of the step; once_ns of it was for them together. */
+/* Extrapolates a time measured with a few micro-batches to all of the step; once_ns of it is for all micro-batches
+ * together. */
 static int64_t of_all(int64_t ns, int64_t once_ns, const struct ah_workload *workload)
 {
     int64_t each_ns = ns > once_ns ? ns - once_ns : 0;
     return once_ns + each_ns * ah__micro_batches(workload->partition) / workload->micro_batches;
 }
 
-/* 0 where nothing is widened. */
+/* Measures how long a block's codes take to decode; 0 without codes. */
 static int widening_measure(int64_t *out_ns, struct ah_workload *workload)
 {
     enum { TIMES = 9 };
@@ -233,14 +235,14 @@ static int widening_measure(int64_t *out_ns, struct ah_workload *workload)
     for (int i = 0; i <= TIMES && work.tasks > 0; i++) {
         struct ah_done done;
         AH_TRY(ah__dev_run(workload->dev, &work, &done));
-        if (i > 0) /* warm */
+        if (i > 0) /* the first is for warming up */
             ah__samples_add(&samples, done.end_ns - done.start_ns);
     }
     *out_ns = ah__samples_median(&samples);
     return AH_OK;
 }
 
-/* By how much a backward that recomputes takes longer than one that does not; 0 where none does. */
+/* Returns by how much recomputation lengthens backward; 0 if no backward recomputed. */
 static int64_t again_ns(const struct ah_workload *workload, struct ah_samples *samples, int64_t once_ns,
                         int64_t backward_ns)
 {
@@ -260,7 +262,7 @@ static void other_fill(struct ah_workload *workload, int64_t once_ns, struct ah_
     costs->selective_ns = again_ns(workload, &workload->other_selective, once_ns, costs->backward_ns);
 }
 
-/* What depends on the size of a micro-batch. */
+/* Fills the times that depend on the size of a micro-batch. */
 static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
     static const enum ah_item_kind kinds[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD};
@@ -299,7 +301,7 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         for (size_t i = 0; i < AH_LENGTH(per_class); i++)
             costs->ns[per_class[i]][class] = median_ns(workload, per_class[i], class);
-        /* Only blocks stream. */
+        /* Only blocks are staged. */
         for (int kind = AH_ITEM_STATES_IN; kind <= AH_ITEM_UPDATE_STAGED; kind++)
             if (workload->samples[kind][class].count)
                 costs->ns[kind][class] = median_ns(workload, kind, class);

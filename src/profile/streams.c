@@ -4,17 +4,17 @@
 
 enum { RECORDS = 512, REPEATS_MOST = 5, LEAST_TOGETHER = 3, LEAST_ALONE = 2, KINDS = 2, PINGS = 33, PROBE = 8 };
 static const int64_t together_ns = 24000000, alone_ns = 10000000, pair_ns = 150000000, ahead_ns = 6000000;
-/* Two lanes cannot hold each other up more than this: what is seen beyond it is some other program on the machine. A
- * collective, which passes from rank to rank, may wait for a turn on a busy core at each hand-over. */
+/* Two lanes cannot slow each other by more than this factor: if more is measured, another program on the machine is the
+ * cause. A collective, which passes from rank to rank, may wait for a turn on a busy core at each hand-over. */
 static const double slowdown_most = 4, collective_most = 16;
 
-/* Lanes whose work can overlap; the last where there are several ranks. */
+/* Lanes whose work can overlap; the last only with several ranks. */
 static const enum ah_lane stream_lanes[] = {AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_COMM};
 
-/* What one lane did during a stream. */
+/* The record of one lane during a stream. */
 struct lane_record {
     int submitted, completed, in_flight;
-    int count; /* of the arrays; later items are not recorded */
+    int count; /* length of the arrays; later items are not recorded */
     int64_t start_ns[RECORDS], end_ns[RECORDS];
     unsigned char kind[RECORDS]; /* which of the lane's alternating items */
 };
@@ -23,7 +23,7 @@ struct stream {
     struct ah_workload *workload;
     const struct ah_costs *costs;
     bool fed[AH_LANE_COUNT];
-    int together; /* items of the comm lane, if it is fed: as many on every rank, whatever they take */
+    int together; /* items of the comm lane, if it is fed: the same number on every rank, however long they take */
     struct lane_record lane[AH_LANE_COUNT];
 };
 
@@ -39,7 +39,8 @@ static int64_t earlier(int64_t a, int64_t b)
 
 /* ---- keeping lanes busy */
 
-/* The lane's n-th item: block after block; compute alternates forward and backward, comm gathers and reductions. */
+/* Returns the lane's n-th item: block after block; compute alternates forward and backward, comm gathers and
+ * reductions. */
 static struct ah_item typical_item(const struct ah_workload *workload, enum ah_lane lane, int n)
 {
     static const enum ah_item_kind kind_table[AH_LANE_COUNT][KINDS] = {
@@ -80,7 +81,7 @@ static void record_add(struct lane_record *record, const struct ah_done *done)
     record->in_flight--;
 }
 
-/* Whether every fed lane has done `least` items, and the comm lane all that ranks do together. */
+/* Returns true if every fed lane has completed `least` items, and the comm lane all collectives. */
 static bool stream_enough(const struct stream *stream, int least)
 {
     for (int i = 0; i < AH_LANE_COUNT; i++)
@@ -97,14 +98,14 @@ static int in_flight(const struct stream *stream)
     return count;
 }
 
-/* Of the lane's first item, alone. */
+/* Returns the time of the lane's first item, alone. */
 static int64_t item_ns(const struct stream *stream, enum ah_lane lane)
 {
     int64_t ns = stream->costs->ns[typical_item(stream->workload, lane, 0).kind][AH_CLASS_BLOCK];
     return ns > 0 ? ns : 1;
 }
 
-/* Fills the lane's queue for some time ahead: this thread may be slow to be scheduled on a busy machine. */
+/* Fills the lane's queue for some time ahead, since this thread may be scheduled late on a busy machine. */
 static int stream_start(struct stream *stream, enum ah_lane lane)
 {
     enum { AHEAD_LEAST = 2, AHEAD_MOST = 96 };
@@ -118,8 +119,8 @@ static int stream_start(struct stream *stream, enum ah_lane lane)
     return AH_OK;
 }
 
-/* Keeps the given lanes fed until each has done `least` items and `least_ns` have passed; the comm lane until it has
- * done stream->together. */
+/* Keeps the given lanes fed until each has completed `least` items and `least_ns` have passed; the comm lane until it
+ * has completed stream->together. */
 static int stream_run(struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
 {
     struct ah_dev *dev = stream->workload->dev;
@@ -140,9 +141,9 @@ static int stream_run(struct stream *stream, const enum ah_lane *lanes, int coun
     return AH_OK;
 }
 
-/* Decides, on all ranks alike, how many collectives last as long as is looked at, and as `least` items of the other
- * lanes and one more. A few are tried beside the same lanes first: where ranks and other programs share cores, one may
- * take hundreds of times what it took alone, and hundreds of them would take minutes. */
+/* Decides, the same on all ranks, how many collectives take least_ns, and as long as `least` items of the other lanes
+ * and one more. A few are tried beside the same lanes first: if ranks and other programs share cores, a collective may
+ * take hundreds of times as long as alone, and hundreds of them would take minutes. */
 static int together_decide(struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
 {
     struct ah_comm *comm = stream->workload->comm;
@@ -158,7 +159,7 @@ static int together_decide(struct stream *stream, const enum ah_lane *lanes, int
     return AH_OK;
 }
 
-/* All ranks end it before the next begins. */
+/* Runs a stream that all ranks end before the next begins. */
 static int stream_in_step(struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
 {
     for (int i = 0; i < count; i++)
@@ -167,14 +168,15 @@ static int stream_in_step(struct stream *stream, const enum ah_lane *lanes, int 
     return ah__workload_agree(stream->workload, stream_run(stream, lanes, count, least, least_ns));
 }
 
-/* ---- what it says */
+/* ---- evaluation */
 
-/* Time of each kind of item, how many there were, and for how long of it the other lane was busy. */
+/* Sums over each kind of item: time and number; and for how long of that time the other lane was busy. */
 struct sums {
     double ns[KINDS], count[KINDS], overlap_ns;
 };
 
-/* Nanoseconds of [from, to] in which the lane was busy; *first is moved to the first item that ends after `from`. */
+/* Returns the nanoseconds of [from, to] in which the lane was busy; *first is moved to the first item that ends after
+ * `from`. */
 static int64_t busy_between(const struct lane_record *record, int *first, int64_t from, int64_t to)
 {
     int64_t busy = 0;
@@ -185,7 +187,7 @@ static int64_t busy_between(const struct lane_record *record, int *first, int64_
     return busy;
 }
 
-/* Over the items that lie wholly in the time for which both lanes are on record. */
+/* Sums over the items that are completely in the time for which both lanes have records. */
 static struct sums sums_together(const struct lane_record *lane, const struct lane_record *other)
 {
     struct sums sums = {0};
@@ -204,13 +206,13 @@ static struct sums sums_together(const struct lane_record *lane, const struct la
     return sums;
 }
 
-/* Ranks on the same cores take turns there, for milliseconds each. */
+/* Returns the factor by which streams are longer: ranks on the same cores take turns of milliseconds each. */
 static int64_t times_longer(const struct stream *room)
 {
     return room->workload->comm->shares > 1 ? 2 : 1;
 }
 
-/* Of all ranks: where they share cores, one has what another lacks. */
+/* Adds up the sums of all ranks: if they share cores, one has the time that another lacks. */
 static int sums_of_all(struct sums *sums, const struct stream *room)
 {
     double values[] = {sums->ns[0], sums->ns[1], sums->count[0], sums->count[1], sums->overlap_ns};
@@ -226,8 +228,7 @@ static int sums_alone(struct sums *sums, struct stream *room, enum ah_lane lane,
     return sums_of_all(sums, room);
 }
 
-/* The fluid model turned round: work that takes `alone` was done in `together`, of which `overlap` ran at 1/slowdown.
- */
+/* Inverts the fluid model: work that takes `alone` took `together`, of which `overlap` ran at 1/slowdown. */
 static double slowdown_of(const struct sums *together, const struct sums *by_itself, double most)
 {
     double alone = 0, actual = 0;
@@ -249,14 +250,14 @@ static double mean_of(const struct sums *sums)
     return count > 0 ? (sums->ns[0] + sums->ns[1]) / count : 0;
 }
 
-/* What one pair of lanes has shown, repetition by repetition. */
+/* The measurements of one pair of lanes, for each repetition. */
 struct pair {
     enum ah_lane lane[2];
     int repeats;
     struct sums together[2][REPEATS_MOST], alone[2][REPEATS_MOST];
 };
 
-/* Together, then each alone, close in time, so that a drifting clock hits both alike. */
+/* Measures a pair together, then each lane alone, close in time, so that a drifting clock affects both alike. */
 static int pair_once(struct pair *pair, struct stream *room)
 {
     struct ah_dev *dev = room->workload->dev;
@@ -286,7 +287,7 @@ static int pair_measure(struct pair *pair, struct stream *room)
     return AH_OK;
 }
 
-/* The lower quartile; sorts in place. */
+/* Returns the lower quartile; sorts in place. */
 static double low_of(double *values, int count)
 {
     for (int i = 1; i < count; i++)
@@ -325,8 +326,9 @@ static struct sums all_of(const struct sums *sums, int count)
     return all;
 }
 
-/* Other programs can only add time, so the fastest repetition alone counts, and of those together one of the faster.
- * Ranks take time from each other as other programs would, in slices as long as a repetition: all count. */
+/* Returns the slowdown of one lane of a pair. Other programs can only add time, so of the lane alone only the fastest
+ * repetition counts, and of the lanes together one of the faster ones. Ranks take time from each other as other
+ * programs would, in slices as long as a repetition: so with several ranks all repetitions count. */
 static double pair_slowdown(const struct pair *pair, int which, const struct stream *room)
 {
     double values[REPEATS_MOST];
@@ -359,7 +361,8 @@ static void rates_fill(struct ah_profile *profile, const struct ah_workload *wor
     int ranks = ah__step_ranks(workload->partition);
     int64_t element = ah__dtype_bytes(workload->partition->compute);
     int64_t in = ah__part_count(workload->place[1].count, ranks) * element;
-    int64_t trained = workload->place[1].trained; /* where nothing of a block is, no gradient leaves: as it comes */
+    int64_t trained = workload->place[1].trained; /* if no part of a block is trained, no gradient is offloaded: the
+                                                   * rate is that of fetches */
     int64_t out = trained ? ah__part_count(trained, ranks) * element : in;
     enum ah_item_kind leaving = trained ? AH_ITEM_OFFLOAD : AH_ITEM_PREFETCH;
     profile->h2d_bytes_per_s = rate(in, (double)profile->costs.ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK]);
@@ -380,12 +383,13 @@ static int pair_run(struct stream *room, struct ah_profile *profile, enum ah_lan
     return AH_OK;
 }
 
-/* All pairs, or those with one lane. */
+/* Measures all pairs of lanes, or those with one lane. */
 static int streams_run(struct stream *room, struct ah_profile *profile, const enum ah_lane *with)
 {
     struct ah_comm *comm = room->workload->comm;
     size_t lanes = AH_LENGTH(stream_lanes) - (comm->world_size > 1 ? 0 : 1);
-    AH_TRY(comm->ops->move(comm, &profile->costs, sizeof profile->costs, 0, AH_ALL_RANKS)); /* how long to look */
+    AH_TRY(comm->ops->move(comm, &profile->costs, sizeof profile->costs, 0, AH_ALL_RANKS)); /* the costs decide how long
+                                                                                             * streams run */
     for (int a = 0; !with && a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
             profile->costs.lanes.slowdown[a][b] = 1;
@@ -420,7 +424,7 @@ static int ping(struct ah_dev *dev)
     return dev->ops->submit(dev, &(struct ah_work){.lane = AH_LANE_H2D}, &event);
 }
 
-/* Programs one behind the other, each of which is followed by a ping when it is heard of. */
+/* Runs programs one after the other, and after each completion submits a ping. */
 static int notify_beside(double sums[2], struct stream *room)
 {
     struct ah_dev *dev = room->workload->dev;
@@ -445,7 +449,8 @@ static int notify_beside(double sums[2], struct stream *room)
     return AH_OK;
 }
 
-/* Ranks that share cores keep all of them busy, so that the calling thread must wait for its turn. */
+/* Measures notify_ns again if ranks share cores: they keep all cores busy, so that the calling thread must wait for its
+ * turn. */
 static int notify_crowded(struct ah_profile *profile, struct stream *room)
 {
     double sums[2] = {0};

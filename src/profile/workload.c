@@ -8,7 +8,7 @@
 enum { NORMALS = 4096 };
 static const int64_t copies_most_bytes = (int64_t)512 << 20;
 
-/* Hands out aligned pieces of a memory whose base may still be unknown: the first pass only counts. */
+/* Divides a memory into aligned pieces. Its base may still be unknown: the first pass only counts. */
 struct carve {
     char *base;
     int64_t used, align;
@@ -31,7 +31,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- how much */
+/* ---- sizes */
 
 static int64_t cache_bytes(void)
 {
@@ -40,7 +40,8 @@ static int64_t cache_bytes(void)
     return bytes > 0 ? bytes : usual;
 }
 
-/* Enough copies to leave the cache between two visits of one; no more than the model has; two where memory allows. */
+/* Returns the number of copies: enough that a copy has left the cache before it is used again; no more than the model
+ * has blocks; two if memory allows. */
 static int copies_of(const struct ah_partition *partition, int micro_batches)
 {
     const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
@@ -70,15 +71,15 @@ static int64_t boundary_bytes(const struct ah_partition *partition)
     return bytes;
 }
 
-/* What crosses from one partition to the next has one size. */
+/* Returns the bytes of a partition's input, which is the same for all. */
 static int64_t input_bytes(const struct ah_partition *partition)
 {
     return larger(partition->code[AH_CLASS_BLOCK].input_bytes, partition->code[AH_CLASS_HEAD].input_bytes);
 }
 
-/* ---- where */
+/* ---- addresses */
 
-/* Of the floats through which a place is filled: all that is trained at once, one frozen parameter at a time. */
+/* Returns how many floats a place is filled through: all trained elements together, frozen parameters one by one. */
 static int64_t filled_count(const struct ah_workload *workload, const struct ah_workload_place *place)
 {
     const struct ah_partition *partition = workload->partition;
@@ -92,8 +93,8 @@ static int64_t filled_count(const struct ah_workload *workload, const struct ah_
     return count;
 }
 
-/* Of several ranks the embedding may be most of the model, where blocks below go with it: of what is frozen there is
- * one copy on either side, and nothing else of its size. */
+/* Divides memory for a place. With several ranks the embedding may be most of the model, if frozen lowest blocks are
+ * part of it: so its frozen elements exist once on either side, and nothing else is of that size. */
 static void place_carve(struct ah_workload *workload, struct carve *device, struct carve *host, int index)
 {
     struct ah_workload_place *place = &workload->place[index];
@@ -103,13 +104,14 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     int64_t element = ah__dtype_bytes(workload->partition->compute);
     int64_t read_bytes = ranks * ah__part_count(place->count, ranks) * element;
     int64_t grad_bytes = block ? read_bytes : ranks * ah__part_count(place->trained, ranks) * element;
-    int64_t fetched = block || place->trained > 0 ? read_bytes : 0; /* else in its place */
+    int64_t fetched = block || place->trained > 0 ? read_bytes : 0; /* else it is fetched into `param` */
     bool apart = ranks > 1;
     for (int i = 0; i < AH_STATE_COUNT; i++) {
-        bool read = i == 0 && !apart; /* by products */
+        bool read = i == 0 && !apart; /* products read it */
         int64_t bytes = ah__state_size(workload->partition, i, place->trained);
         int64_t device_bytes = read ? ah__state_size(workload->partition, i, place->count) : bytes;
-        /* Moments have room for what PREFETCH writes there and OFFLOAD reads, the first for floats on the way. */
+        /* Moments are large enough for the bytes that PREFETCH writes there and OFFLOAD reads, the first also for
+         * floats. */
         int64_t moved = i == 1 ? fetched : i == 2 ? grad_bytes : 0;
         int64_t filled = i == 1 ? filled_count(workload, place) * (int64_t)sizeof(float) : 0;
         place->state[i] = carve(device, larger(device_bytes, moved));
@@ -152,7 +154,7 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
         place_carve(workload, device, host, i);
 }
 
-/* ---- what is in it */
+/* ---- contents */
 
 static void ids_fill(const struct ah_workload *workload)
 {
@@ -166,7 +168,7 @@ static void ids_fill(const struct ah_workload *workload)
         *(float *)(void *)(ids + count / 2 + tokens) = 1.0F / (float)(ah__step_ranks(workload->partition) * tokens);
 }
 
-/* A parameter by its own rule, so that activations stay in the range of a real model. */
+/* Fills a parameter by its own init rule, so that activations stay in the range of a real model. */
 static void param_fill(float *to, const struct ah_param *param, const float *normals)
 {
     int64_t count = ah__shape_count(&param->shape);
@@ -176,7 +178,8 @@ static void param_fill(float *to, const struct ah_param *param, const float *nor
                                               : 0.0F;
 }
 
-/* Blocks of codes by the same rule, each of its own; ah__codes_bytes(codes, count) of them. */
+/* Fills a parameter's codes by the same rule, each block with values of its own: ah__codes_bytes(codes, count)
+ * bytes. */
 static void codes_fill(char *to, const struct ah_param *param, enum ah_codes codes, const float *normals)
 {
     float block[AH_CODES_BLOCK];
@@ -200,7 +203,7 @@ static int copy_in(const struct ah_workload *workload, void *to, const void *fro
     return ah__dev_run(workload->dev, &work, NULL);
 }
 
-/* On either side. */
+/* Casts on the device or on the host. */
 static int cast(const struct ah_workload *workload, enum ah_lane lane, void *to, enum ah_dtype to_dtype,
                 const void *from, enum ah_dtype from_dtype, int64_t count)
 {
@@ -216,7 +219,8 @@ static int cast(const struct ah_workload *workload, enum ah_lane lane, void *to,
     return ah__dev_run(workload->dev, &work, NULL);
 }
 
-/* Small gradients where the host finds them; the first moments, which begin at zero, serve on the way. */
+/* Fills the host's gradients with small values, by way of the first moments, which begin at zero and are zeroed
+ * again. */
 static int grads_fill(const struct ah_workload *workload, const struct ah_workload_place *place, const float *normals)
 {
     float *values = (float *)(void *)place->host_state[1];
@@ -228,7 +232,7 @@ static int grads_fill(const struct ah_workload *workload, const struct ah_worklo
     return AH_OK;
 }
 
-/* What of a group is frozen, where the host has it. */
+/* Fills the host's copy of a group's frozen elements. */
 static int frozen_fill(const struct ah_workload *workload, const struct ah_workload_place *place, float *values,
                        const float *normals)
 {
@@ -257,7 +261,8 @@ static void trained_fill(float *values, const struct ah_partition *partition, in
     }
 }
 
-/* What products read of a group, on the device, and where it comes from; `values` are floats on the way. */
+/* Fills a group's parameters on the device, and the host memory from which they are fetched; `values` is for floats in
+ * between. */
 static int place_fill(const struct ah_workload *workload, const struct ah_workload_place *place, float *values,
                       const float *normals)
 {
@@ -269,7 +274,7 @@ static int place_fill(const struct ah_workload *workload, const struct ah_worklo
     if (place->param != place->state[0])
         AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, compute, place->state[0], compute, place->trained));
     AH_TRY(frozen_fill(workload, place, values, normals));
-    if (place->frozen) { /* this rank's part waits there for its CAST */
+    if (place->frozen) { /* this rank's part until its CAST */
         int64_t first, ranks = ah__step_ranks(workload->partition);
         int64_t count = ah__part_range(&first, frozen, workload->comm->rank, (int)ranks);
         AH_TRY(copy_in(workload, place->frozen, place->host_frozen + first * element, count * element));
@@ -349,7 +354,7 @@ void ah__workload_fini(struct ah_workload *workload)
 
 /* ---- ranks in step */
 
-/* After a failure items may still be on their way, collectives among them. */
+/* Waits for the items that are still in flight after a failure, collectives among them. */
 static void drain(struct ah_dev *dev, int status)
 {
     char message[512];
@@ -376,7 +381,7 @@ int ah__workload_elapsed(int64_t *out_ns, struct ah_workload *workload, int64_t 
 
 /* ---- items */
 
-/* The place that holds a group's parameters; null: none. */
+/* Returns the place with a group's parameters; null: there is none. */
 static const struct ah_workload_place *place_of_group(const struct ah_workload *workload, int group)
 {
     if (group < 0)
@@ -385,7 +390,7 @@ static const struct ah_workload_place *place_of_group(const struct ah_workload *
     return &workload->place[group == head ? workload->places - 1 : group <= workload->copies ? group : 1];
 }
 
-/* Copies and collectives of blocks come from and go to memory that programs neither read nor write. */
+/* Computes an item's addresses. Copies and collectives of blocks use memory that programs neither read nor write. */
 static void addresses(struct ah_addresses *at, const struct ah_workload *workload, const struct ah_item *item)
 {
     const struct ah_workload_place *place = &workload->place[item->partition];
@@ -454,7 +459,7 @@ static int work_of(struct ah_work *work, const struct ah_workload *workload, con
         .group = place->group,
         .rank = workload->comm->rank,
         .micro_batches = workload->micro_batches,
-        /* So small a step that parameters stay what they are, however many rounds there are. */
+        /* The step is so small that parameters stay the same for any number of rounds. */
         .adam = {.beta1 = 0.9F,
                  .one_minus_beta1 = 0.1F,
                  .beta2 = 0.95F,

@@ -1,9 +1,9 @@
-/* Inside the profiler: a model of one block on the device, and the loops that time it.
+/* Internals of the profiler: a model of one block on the device, and the loops that time it.
  *
- * The block exists in a few copies with data of their own, taken in turn, so that each use finds the caches as cold as
- * a real step leaves them; there are never more copies than the model has blocks. A `place` is one of embedding (0),
- * copies (1..copies) and head (copies + 1). Of a step's micro-batches a few are there, which one item runs as in a real
- * step; the others are taken to be alike. Streams on different lanes touch disjoint memory or only read it. */
+ * The block exists in a few copies with their own data, used in turn, so that each use finds the caches as cold as in a
+ * real step; there are never more copies than the model has blocks. A `place` is the embedding (0), a copy (1..copies)
+ * or the head (copies + 1). A few of a step's micro-batches exist, which one item runs as in a real step; the others
+ * are assumed to take as long. Streams on different lanes touch disjoint memory or only read it. */
 #ifndef AH_PROFILE_WORKLOAD_H
 #define AH_PROFILE_WORKLOAD_H
 
@@ -19,20 +19,20 @@ struct ah_samples {
 
 struct ah_workload_place {
     enum ah_class class;
-    bool other;                         /* the block is of the other kind, in this round */
-    int group;                          /* in the partition */
-    int64_t count, trained, decayed;    /* of the group */
+    bool other;                         /* the block is of the other kind in the current round */
+    int group;                          /* group of the partition */
+    int64_t count, trained, decayed;    /* elements of the group */
     char *state[AH_STATE_COUNT], *grad; /* device */
-    char *param;                        /* device: what products read; of one rank the states' p */
-    char *fetched;                      /* device: where PREFETCH writes */
-    char *exchange;                     /* device: what collectives of a block work on, of several ranks; else null */
-    char *input, *output, *saved;       /* device; input is the output of the place before */
+    char *param;                        /* device: parameters that products read; with one rank the states' p */
+    char *fetched;                      /* device: memory that PREFETCH writes */
+    char *exchange;                     /* device: memory of a block's collectives, with several ranks; else null */
+    char *input, *output, *saved;       /* device; input is the output of the previous place */
     int64_t saved_step;                 /* from one micro-batch to the next */
     char *host_state[AH_STATE_COUNT];
-    char *host_grad;        /* host update; fetched, too, since no update writes it */
-    char *host_grad_buffer; /* where a gradient arrives */
-    char *host_frozen;      /* and what never changes */
-    char *frozen;           /* several ranks: a rank's part of that, on the device */
+    char *host_grad;        /* gradient of host updates; also fetched, since no update writes it */
+    char *host_grad_buffer; /* destination of offloaded gradients */
+    char *host_frozen;      /* frozen elements */
+    char *frozen;           /* several ranks: this rank's part of the frozen elements, on the device */
 };
 
 struct ah_workload {
@@ -40,64 +40,66 @@ struct ah_workload {
     const struct ah_partition *partition;
     struct ah_comm *comm;              /* the ranks that are profiled together */
     const volatile int *stop;          /* as in struct ah_profile_options */
-    bool owns_memory;                  /* what was handed out to us is released at the end */
+    bool owns_memory;                  /* device and host memory are released at the end */
     int copies, places;                /* places = copies + 2 */
-    int micro_batches;                 /* that programs run; of the step's, at most AH_WORKLOAD_MICRO_BATCHES */
+    int micro_batches;                 /* micro-batches that programs run: those of the step, at most
+                                        * AH_WORKLOAD_MICRO_BATCHES */
     int64_t input_step, boundary_step; /* from one micro-batch to the next */
     struct ah_workload_place *place;
     char *tokens, *boundary, *work, *workspace, *results; /* device */
     char *host_tokens, *host_results;
-    char *widened;                       /* device: parameters of a block, where they are kept in codes */
-    char *accumulator;                   /* device: gradients of blocks in F32; null: `grad` is that */
+    char *widened;                       /* device: decoded parameters of a block, if they are kept in codes */
+    char *accumulator;                   /* device: F32 gradients of blocks; null: `grad` is F32 */
     char *host_spare[AH_STATE_COUNT];    /* states of a block, for speculative updates */
     int64_t tokens_bytes, results_bytes; /* of all micro-batches of the step */
     struct ah_bound_programs programs;
-    /* what rounds have seen; `recomputed`, `selective`: BACKWARD with recomputation */
+    /* times measured by rounds; `recomputed`, `selective`: of BACKWARD with recomputation */
     struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];
     struct ah_samples recomputed[AH_CLASS_COUNT], selective[AH_CLASS_COUNT];
     struct ah_samples other[AH_ITEM_COUNT], other_recomputed, other_selective; /* of blocks of the other kind */
-    struct ah_samples gaps[AH_LANE_COUNT]; /* between items that waited for nothing */
+    struct ah_samples gaps[AH_LANE_COUNT]; /* gaps between items that waited for nothing */
 };
 
-/* ---- setup.c */
+/* ---- workload.c */
 
-/* Takes device and host memory for one block, embedding and head and fills it with small random numbers. On failure the
- * caller still calls ah__workload_fini, which frees all of it. */
+/* Allocates device and host memory for one block, embedding and head and fills it with small random numbers. After a
+ * failure the caller still calls ah__workload_fini, which frees all of it. */
 int ah__workload_init(struct ah_workload *workload, const struct ah_partition *partition, struct ah_dev *dev);
 void ah__workload_fini(struct ah_workload *workload);
-/* Waits for all ranks, so that they go on in step: AH_OK where all came so far with AH_OK, else the failure of one.
- * After one of this rank nothing is in flight any more, so that its memory can go. Collective. */
+/* Waits for all ranks, so that they continue in step: AH_OK if all arrived with AH_OK, else the failure of one. After a
+ * failure of this rank nothing is in flight any more, so that its memory can be freed. Collective. */
 int ah__workload_agree(struct ah_workload *workload, int status);
-/* What has passed since start_ns by the device's clock on rank 0, for all: they decide alike how often to repeat.
- * Collective. */
+/* Returns on all ranks the time since start_ns by the device's clock on rank 0, so that all decide alike how often to
+ * repeat. Collective. */
 int ah__workload_elapsed(int64_t *out_ns, struct ah_workload *workload, int64_t start_ns);
-/* The work of an item at a place (item->partition), bound to its buffers. AH_ESTOP when told to stop. */
+/* Makes the work of an item at a place (item->partition), bound to its buffers. AH_ESTOP if `stop` is set. */
 int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item);
-/* That of a block's widening alone; without a task where nothing is widened. */
+/* Makes the work of decoding a block's codes alone; without a task if the block has no codes. */
 int ah__workload_widening(struct ah_work *work, const struct ah_workload *workload);
 
 /* ---- rounds.c */
 
-/* Times every item alone on the machine, or beside the same item of the other ranks, into costs->ns, recompute_ns,
- * selective_ns and widen_ns, and the gaps between items into launch_ns. What runs programs is taken to last as long for
- * each micro-batch. Collective, as all that follows: ranks begin each kind of round in step. */
+/* Times every item alone on the machine, or at the same time as the same item of the other ranks, into costs->ns,
+ * recompute_ns, selective_ns and widen_ns, and the gaps between items into launch_ns. Items that run programs are
+ * assumed to take as long for each micro-batch. Collective, as all functions below: ranks begin each kind of round in
+ * step. */
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
-/* Several ranks: what they do together. */
+/* Times the collectives of several ranks. */
 int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *costs);
-/* What the host's threads do alone: UPDATE_HOST, UPDATE_SPECULATIVE and the lane's gaps; the rest of *costs stays. */
+/* Times only the host's work: UPDATE_HOST, UPDATE_SPECULATIVE and the lane's gaps; the rest of *costs stays. */
 int ah__profile_rounds_host(struct ah_workload *workload, struct ah_costs *costs);
-/* The programs alone: FORWARD, BACKWARD, recompute_ns, selective_ns and widen_ns; the rest of *costs stays. */
+/* Times only the programs: FORWARD, BACKWARD, recompute_ns, selective_ns and widen_ns; the rest of *costs stays. */
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs);
 int64_t ah__samples_median(struct ah_samples *samples);
 void ah__samples_add(struct ah_samples *samples, int64_t ns);
 
 /* ---- streams.c */
 
-/* Lanes against each other, on all ranks in step, into costs->lanes.slowdown, and the link's rates. */
+/* Measures how lanes slow each other, on all ranks in step, into costs->lanes.slowdown, and the link's rates. */
 int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile);
-/* Only the host lane against each of the others; the rest of *profile stays. */
+/* Measures only the host lane against each of the others; the rest of *profile stays. */
 int ah__profile_streams_host(struct ah_workload *workload, struct ah_profile *profile);
-/* What passes from a completion through the calling thread until a lane starts. */
+/* Measures the time from a completion through the calling thread to the start of the next work on a lane. */
 int ah__profile_notify(int64_t *notify_ns, struct ah_dev *dev);
 
 #endif

@@ -44,7 +44,7 @@ static enum ah_args_result unknown(const struct ah_command *command, const char 
     return wrong(error, "--%s: unknown option (see 'autohete %s --help')", text, command->name);
 }
 
-/* "-model": options have two dashes. */
+/* Reports an option with one dash, like "-model". */
 static enum ah_args_result one_dash(const struct ah_command *command, const char *name, struct ah_args_error *error)
 {
     size_t length = strcspn(name, "=");
@@ -102,7 +102,7 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     switch (option->kind) {
     case AH_ARG_FLAG:
         return false;
-    case AH_ARG_FILE_OF_OPTIONS: /* was read before */
+    case AH_ARG_FILE_OF_OPTIONS: /* the file was read before */
         return *text != 0;
     case AH_ARG_TEXT:
     case AH_ARG_OUT:
@@ -143,7 +143,7 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     return false;
 }
 
-/* "a whole number from 1 to 8" */
+/* Writes what an option expects, like "a whole number from 1 to 8". Returns text. */
 static const char *expectation(char *text, size_t size, const struct ah_arg *option)
 {
     static const char *const kinds[] = {
@@ -186,7 +186,7 @@ static void *words_of(const struct ah_command *command)
     return (char *)command->args + command->word;
 }
 
-/* What was taken moves to the front of argv, which was read already. */
+/* Stores a positional argument. Several move to the front of argv, over arguments that were read already. */
 static enum ah_args_result take_word(const struct ah_command *command, char *word, struct ah_args_error *error)
 {
     struct ah_words *words = words_of(command);
@@ -208,7 +208,7 @@ static bool has_word(const struct ah_command *command)
     return command->many ? words->count > 0 : *own != NULL;
 }
 
-/* Two names of one option. */
+/* Returns true if both rows are names of one option: they fill the same field. */
 static bool same_place(const struct ah_arg *a, const struct ah_arg *b)
 {
     return a->at == b->at && a->kind != AH_ARG_FILE_OF_OPTIONS && b->kind != AH_ARG_FILE_OF_OPTIONS;
@@ -216,7 +216,7 @@ static bool same_place(const struct ah_arg *a, const struct ah_arg *b)
 
 /* ---- files of options -------------------------------------------------------------------------------------------- */
 
-/* The path after --config; null: there is none. */
+/* Returns the path after --config; null: there is none. */
 static const char *config_path(const struct ah_command *command, int argc, char **argv)
 {
     const struct ah_arg *option = find(command, "config", strlen("config"));
@@ -228,7 +228,7 @@ static const char *config_path(const struct ah_command *command, int argc, char 
     return NULL;
 }
 
-/* By its name with - or _. */
+/* Returns the option that a key names, with - or _; null: there is none. */
 static const struct ah_arg *find_key(const struct ah_command *command, const char *key)
 {
     char name[64];
@@ -239,7 +239,8 @@ static const struct ah_arg *find_key(const struct ah_command *command, const cha
     return option && option->kind != AH_ARG_FILE_OF_OPTIONS ? option : NULL;
 }
 
-/* Several texts of an option that takes one: with commas between them, as they are written after it. */
+/* Joins the values of a list with commas, as an option that takes one text expects them. The caller frees the result;
+ * null: out of memory. */
 static char *joined(const struct ah_config_entry *entry)
 {
     size_t length = 1;
@@ -296,7 +297,7 @@ static enum ah_args_result entry_apply(const struct ah_command *command, const c
             return wrong(error, "%.100s: line %zu: key '%.60s': found '%s' before it, expected the option once", path,
                          entry->line, entry->key, command->options[i].name);
     if (entry->count == 0 && !entry->list)
-        return AH_ARGS_RUN; /* null is what is not there */
+        return AH_ARGS_RUN; /* a key that is null counts as absent */
     in_file[option - command->options] = true;
     if (entry_set(command, option, entry))
         return AH_ARGS_RUN;
@@ -306,7 +307,7 @@ static enum ah_args_result entry_apply(const struct ah_command *command, const c
                  flag ? "true or false" : expectation(expected, sizeof expected, option));
 }
 
-/* A training's run.json stands for its folder: what --like takes. */
+/* Takes a training's run.json as --like with its folder. */
 static enum ah_args_result run_json_apply(const struct ah_command *command, const char *path, bool *in_file,
                                           struct ah_args_error *error)
 {
@@ -340,12 +341,12 @@ static enum ah_args_result config_apply(const struct ah_command *command, const 
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
-/* Handles argv[*at], which is no help or version, and the value after it. */
+/* Handles argv[*at], which is not --help or --version, and the value after it; moves *at to the last one read. */
 static enum ah_args_result parse_one(const struct ah_command *command, int argc, char **argv, int *at, bool *seen,
                                      bool *in_file, struct ah_args_error *error)
 {
     const char *word = argv[*at];
-    if (command->word_meta && word[0] && (word[0] != '-' || !word[1])) /* "-" is the standard input */
+    if (command->word_meta && word[0] && (word[0] != '-' || !word[1])) /* "-": standard input */
         return take_word(command, argv[*at], error);
     if (word[0] == '-' && word[1] && word[1] != '-')
         return one_dash(command, word + 1, error);
@@ -362,7 +363,7 @@ static enum ah_args_result parse_one(const struct ah_command *command, int argc,
     expectation(expected, sizeof expected, option);
     if (seen[index] && option->kind != AH_ARG_LIST)
         return wrong(error, "--%s: found it twice, expected it once", option->name);
-    for (size_t i = 0; i < command->count; i++) /* another name for the same */
+    for (size_t i = 0; i < command->count; i++) /* another name of the same option */
         if (i != index && seen[i] && same_place(&command->options[i], option))
             return wrong(error, "--%s: found --%s beside it, which is the same, expected one of them", option->name,
                          command->options[i].name);
@@ -443,7 +444,7 @@ enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, c
     return AH_ARGS_RUN;
 }
 
-/* "--model FILE"; returns its length. */
+/* Writes an option and its value's name, like "--model FILE". Returns the length. */
 static int option_print(char *text, size_t size, const struct ah_arg *option)
 {
     return snprintf(text, size, "--%s%s%s", option->name, option->meta ? " " : "", option->meta ? option->meta : "");
@@ -462,7 +463,7 @@ static bool is_first(const struct ah_command *command, size_t index)
     return true;
 }
 
-/* The options of the group of options[first], below its heading. */
+/* Prints the heading and the options of the group of options[first]. */
 static void group_print(const struct ah_command *command, size_t first, int width, FILE *to)
 {
     const char *heading = command->options[first].group;

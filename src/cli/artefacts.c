@@ -43,7 +43,7 @@ const char *ah__cache_folder(void)
     static char path[4096];
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int length = -1;
-    if (cache && cache[0] == '/') /* another is to be ignored, says the standard */
+    if (cache && cache[0] == '/') /* the XDG standard says to ignore a relative path */
         length = snprintf(path, sizeof path, "%s/autohete", cache);
     else if (home && home[0] == '/')
         length = snprintf(path, sizeof path, "%s/.cache/autohete", home);

@@ -1,31 +1,35 @@
-/* What commands that open a session share: rows of their option tables, opening, and the lines they print about it. */
+/* Shared code of commands that open a session: rows of their option tables, opening, and the lines they print about
+ * it. */
 #ifndef AH_CLI_ARTEFACTS_H
 #define AH_CLI_ARTEFACTS_H
 
 #include "cli/args.h"
 
-/* "device: cuda:0, ..." when it is another than the CPU, and a note when a GPU that is there was passed over. */
+/* Prints "device: cuda:0, ..." unless the device is the CPU, and a note on standard error if a GPU was found but is not
+ * used. */
 void ah__device_print(FILE *to, const struct ah_device *device);
-/* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
+/* Prints "micro-batches: 4 of 2 sequences"; nothing for a single micro-batch unless the planner chose its size
+ * (`chosen`). */
 void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
 
-/* "bf16, masters in bf16, moments in int8, adapters of rank 16 beside nf4": what a training computes in, what it keeps
- * and what it trains, as far as that was asked for. */
+/* Prints the formats that were asked for, like "bf16, masters in bf16, moments in int8, adapters of rank 16 beside
+ * nf4": types of compute, masters and moments, and which parameters are trained. */
 void ah__formats_print(FILE *to, const char *dtype, const struct ah_session_options *options);
 
-/* The folder that keeps profiles between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is
- * none. */
+/* Returns the folder of cached profiles: autohete in XDG_CACHE_HOME or ~/.cache. Null: neither is known. The text is
+ * static. */
 const char *ah__cache_folder(void);
-/* "profile: cached 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
+/* Prints "profile: cached 3 minutes ago (--no-cache measures again)"; nothing if it was measured now (kept_s -1). */
 void ah__profile_age_print(FILE *to, int64_t kept_s);
 
-/* Opens a session and makes everything up to `stage`, with profiles from the cache folder. Says on `text` (null: not at
- * all) which device is opened and how old a profile from the cache is. The library's status; the caller closes *out,
- * which is null after a failure. */
+/* Opens a session and advances it to `stage`, with profiles from the cache folder. Prints to `text` (null: nothing) a
+ * device that is measured and the age of a cached profile. Returns the library's status; the caller closes *out, which
+ * is null after a failure. */
 int ah__session_start(struct ah_session **out, const struct ah_session_options *options, enum ah_session_stage stage,
                       FILE *text);
 
-/* Rows of option tables that several commands have beside those of cli/rows.h; the arguments are offsets. */
+/* Rows of option tables for several commands, beside those of cli/rows.h. The macros' arguments are offsets in the
+ * command's struct. */
 #define AH_ARG_DEVICE_HELP "auto, cpu, cuda or cuda:1; auto: the first GPU, if there is one"
 #define AH_ARG_DEVICE(at_device)                                                                                       \
     {                                                                                                                  \

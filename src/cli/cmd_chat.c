@@ -1,4 +1,4 @@
-/* autohete chat: talk with a model by its chat template, or see what the template makes of a conversation. */
+/* autohete chat: talks with a model by its chat template, or prints the template's text of a conversation. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,7 +51,8 @@ static int on_token(int token, const char *text, size_t length, void *context)
     return !ah__terminal_write(&answer->terminal, text, length) || fflush(stdout) != 0;
 }
 
-/* A line of standard input without its break; false: there is none left. */
+/* Reads a line of standard input without its line break into *line, of *room bytes (free). False: the input has
+ * ended. */
 static bool line_read(char **line, size_t *room, bool asks)
 {
     if (asks) {
@@ -64,7 +65,7 @@ static bool line_read(char **line, size_t *room, bool asks)
     return length >= 0;
 }
 
-/* Until standard input ends. */
+/* Answers each line of standard input until it ends. */
 static int talk_on(struct ah_talk *talk, struct answer *answer, int64_t most)
 {
     const bool asks = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);

@@ -1,4 +1,4 @@
-/* autohete completion: what a shell needs to know to complete commands and options, made from their tables. */
+/* autohete completion: prints a shell's completion of commands and options, made from their tables. */
 #include <string.h>
 
 #include "cli/commands.h"
@@ -8,10 +8,10 @@ struct completion_args {
     const char *shell;
 };
 
-/* What may stand after an option. */
+/* The kind of value after an option. */
 enum value { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_FOLDER, VALUE_WORDS };
 
-/* Names of policies with blanks between them. */
+/* Returns the names of all policies, separated by blanks. */
 static const char *policies(void)
 {
     static char text[512];
@@ -41,7 +41,7 @@ static enum value value_of(const struct ah_arg *option)
     return file ? VALUE_FILE : folder ? VALUE_FOLDER : VALUE_ANY;
 }
 
-/* Text inside single quotes of a shell, where `also` (may be 0) takes a backslash as well. */
+/* Prints text for single quotes of a shell, with a backslash before each character of `also`. */
 static void quoted(const char *text, const char *also, bool fish)
 {
     for (; *text; text++) {
@@ -187,7 +187,7 @@ static void zsh(void)
     }
     printf("    esac\n"
            "}\n"
-           "if [ \"$funcstack[1]\" = _autohete ]; then\n" /* loaded by compinit, for a first completion */
+           "if [ \"$funcstack[1]\" = _autohete ]; then\n" /* autoloaded by compinit at the first completion */
            "    _autohete \"$@\"\n"
            "else\n"
            "    compdef _autohete autohete\n"

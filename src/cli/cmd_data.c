@@ -1,4 +1,4 @@
-/* autohete data: documents made into a token file. */
+/* autohete data: writes documents as a token file. */
 #include <signal.h>
 
 #include "cli/commands.h"
@@ -44,14 +44,14 @@ static void init(void *given)
 
 static volatile int stop;
 
-/* The second signal ends the program at once. */
+/* Asks for a stop; a second such signal ends the program at once. */
 static void on_signal(int number)
 {
     stop = 1;
     signal(number, SIG_DFL);
 }
 
-/* Of the training part, as a training cuts it. */
+/* Returns how many epochs --steps takes over the training part, cut into windows as a training cuts it. */
 static double epochs_of(const struct data_args *args, const struct ah_data_result *result)
 {
     int64_t windows = (result->tokens - result->val_tokens - 1) / args->seq;

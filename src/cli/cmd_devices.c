@@ -1,4 +1,4 @@
-/* autohete devices: what there is to train on. */
+/* autohete devices: lists the devices that can train. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const struct ah_arg options[] = {
      .help = "print the devices as one JSON object in the last line; text goes to standard error"},
 };
 
-/* A column as wide as its longest text. */
+/* Returns the width of a column: the bytes of its longest text, at least 6. */
 static int width_of(const struct ah_device *devices, int count, size_t at)
 {
     size_t most = 6;

@@ -1,4 +1,4 @@
-/* autohete eval: how well a model predicts a text, or its logits of given tokens. */
+/* autohete eval: measures how well a model predicts a text, or writes its logits of given tokens. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static const struct ah_arg options[] = {
      .help = "print the result as one JSON object in the last line; text goes to standard error"},
 };
 
-/* Numbers with commas between them, into *out, which the caller frees. */
+/* Parses numbers separated by commas into *out, which the caller frees. Returns AH_OK or as ah__out_fault. */
 static int parse_ids(int32_t **out, int64_t *count, const char *text)
 {
     int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);

@@ -1,4 +1,4 @@
-/* autohete export: a model as other programs read it. */
+/* autohete export: writes a model or an adapter in another program's format. */
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -23,7 +23,7 @@ static const struct ah_arg options[] = {
      .help = "how matrices are stored: f16 (default), bf16, f32 (default of adapters) or q8_0"},
 };
 
-/* A pipe or device gets the file alone. */
+/* Prints name and size of a regular file. Prints nothing for a pipe or device, where only the file's bytes may go. */
 static void say_written(const char *path)
 {
     struct stat info;

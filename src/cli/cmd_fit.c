@@ -1,4 +1,4 @@
-/* autohete fit: which models train on a machine, how fast and in how much memory. */
+/* autohete fit: tells which models train on a machine, how fast and in how much memory. */
 #include <string.h>
 
 #include "cli/artefacts.h"

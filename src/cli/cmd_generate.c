@@ -1,4 +1,4 @@
-/* autohete generate: let a trained model write. */
+/* autohete generate: writes text with a trained model. */
 #include <string.h>
 
 #include "cli/artefacts.h"
@@ -35,13 +35,13 @@ struct writer {
     struct ah_terminal terminal;
 };
 
-/* Nothing is written before the first token: until then the call may still fail. */
+/* Prints the prompt or the head of the JSON object, at the first token: until then the call may still fail. */
 static void begin(struct writer *writer)
 {
     if (writer->raw)
         return;
     if (!writer->json && writer->chat)
-        return; /* the answer alone */
+        return; /* a chat prints the answer alone */
     if (!writer->json) {
         ah__terminal_write(&writer->terminal, writer->prompt, strlen(writer->prompt));
         return;

@@ -1,4 +1,4 @@
-/* autohete inspect: what a model records, its partitions and their sizes. */
+/* autohete inspect: shows the operators that a model records, its partitions and their sizes. */
 #include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"

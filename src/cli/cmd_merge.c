@@ -1,4 +1,4 @@
-/* autohete merge: a model with its adapter added, as a folder of its own. */
+/* autohete merge: writes a model with its adapter added, as a folder of its own. */
 #include <stdio.h>
 #include <stdlib.h>
 

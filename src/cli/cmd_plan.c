@@ -1,4 +1,4 @@
-/* autohete plan: profile and plan, and say why. */
+/* autohete plan: profiles, plans and explains the plan. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const struct ah_arg options[] = {
      .help = "print the plan as one JSON object in the last line; text goes to standard error"},
 };
 
-/* Of all ranks; NaN: the plan has no times. */
+/* Returns the predicted tokens per second of all ranks; NaN: the plan has no times. */
 static double speed_of(const struct ah_session_info *info, const struct ah_plan *plan)
 {
     double tokens = (double)(info->rank_batch * info->world_size * info->seq);
@@ -45,7 +45,7 @@ static void speed_print(FILE *to, const struct ah_session_info *info, const stru
     putc('\n', to);
 }
 
-/* The plan's own object, which train --plan reads, and the speed. */
+/* Prints the plan's own JSON object, which train --plan reads, with the speed added. */
 static int json_print(const struct ah_session_info *info, const struct ah_plan *plan)
 {
     char *json;

@@ -1,4 +1,4 @@
-/* autohete profile: what one block, embedding, head, optimizer and copies cost on a device. */
+/* autohete profile: times one block, embedding, head, optimizer and copies on a device. */
 #include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/machine.h"

@@ -1,4 +1,4 @@
-/* autohete report: a training's folder as one HTML page. */
+/* autohete report: writes a training's folder as one HTML page. */
 #include <stdlib.h>
 #include <string.h>
 

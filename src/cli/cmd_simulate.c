@@ -1,5 +1,5 @@
-/* autohete simulate: the timeline of a plan without running it, and what each policy makes of a machine that is
- * not at hand. */
+/* autohete simulate: predicts the timeline of a plan without running it, or compares policies, also on a machine that
+ * is not at hand. */
 #include <string.h>
 
 #include "cli/commands.h"
@@ -72,7 +72,7 @@ static int show(const struct ah_session *session, const struct ah_plan *plan, co
     return status;
 }
 
-/* One policy on a device, or with a saved profile. */
+/* Simulates one policy on a device, or with a saved profile. */
 static int simulate(const struct simulate_args *args)
 {
     struct ah_session *session;
@@ -83,7 +83,7 @@ static int simulate(const struct simulate_args *args)
     return status;
 }
 
-/* What belongs to one plan cannot be asked of several. */
+/* Refuses options that describe one plan if several policies or points are compared. */
 static int check_single(const struct simulate_args *args, const struct ah_compare *compare)
 {
     const struct {
@@ -97,7 +97,7 @@ static int check_single(const struct simulate_args *args, const struct ah_compar
     return AH_OK;
 }
 
-/* A plan given by hand for a machine of paper. */
+/* Shows a plan given by hand (--plan) on a described machine. */
 static int compare_plan(struct ah_compare *compare, const struct simulate_args *args)
 {
     int status = ah__compare_point(compare, 0);
@@ -107,7 +107,7 @@ static int compare_plan(struct ah_compare *compare, const struct simulate_args *
     return status == AH_OK ? show(compare->session, &compare->plan, &compare->budget, args) : status;
 }
 
-/* The timeline comes before the table, which ends with the JSON line. */
+/* Shows the timeline of the plan found. It comes before the table, which ends with the JSON line. */
 static int compare_picture(struct ah_compare *compare, const struct simulate_args *args)
 {
     int status = ah__compare_point(compare, 0);

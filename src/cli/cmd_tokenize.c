@@ -1,4 +1,4 @@
-/* autohete tokenize: the token ids of a text, and back. */
+/* autohete tokenize: turns text into token ids, and back. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static int no_memory(void)
     return 1;
 }
 
-/* All of standard input, terminated; freed by the caller. An exit status. */
+/* Reads all of standard input into *text, zero-terminated, which the caller frees. Returns an exit status. */
 static int input_read(char **text, size_t *length)
 {
     size_t room = 1 << 16, done = 0, got;
@@ -66,7 +66,7 @@ static bool is_between(char c)
     return c && strchr(" \t\r\n", c);
 }
 
-/* For a message. */
+/* Returns the length of the word at `at`, cut for a message. */
 static int word_length(const char *at)
 {
     enum { SHOWN_MOST = 40 };
@@ -74,7 +74,7 @@ static int word_length(const char *at)
     return length < SHOWN_MOST ? (int)length : SHOWN_MOST;
 }
 
-/* Ids with spaces and line breaks between them. A zero byte ends no text: it is found as what it is. */
+/* Parses ids separated by spaces and line breaks. A zero byte does not end the text: it is a fault. */
 static int ids_parse(int32_t *ids, int64_t *count, const char *text, size_t length)
 {
     int64_t done = 0;
@@ -119,7 +119,7 @@ static void encoded_print(const struct ah_tokenizer *tokenizer, const int32_t *i
     printf(json ? "]}\n" : "\n");
 }
 
-/* The library's message knows neither where the text came from nor whose tokenizer it was. */
+/* Adds to the library's message that the text is standard input, and whose tokenizer it was. */
 static int named(int status, const struct tokenize_args *args)
 {
     return status == AH_EINPUT ? ah__out_fault("standard input, by the tokenizer of %s: %s", args->model, ah_error())

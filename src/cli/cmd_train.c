@@ -1,4 +1,4 @@
-/* autohete train: profile, plan, train, save. */
+/* autohete train: profiles, plans, trains, saves. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -44,10 +44,10 @@ static void init(void *given)
 
 static volatile int stop;
 
-/* What asks a training to stop: a user, a system that goes down, a terminal that is gone, a batch system. */
+/* Signals that ask a training to stop. They come from a user, a shutdown, a closed terminal and a batch system. */
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/* The second of any kind ends the program at once. */
+/* Asks for a stop; a second signal of any kind ends the program at once. */
 static void on_signal(int number)
 {
     static const char words[] = "\nautohete: stopping after this step, then saving; a second signal quits at once\n";
@@ -64,9 +64,11 @@ static void signals_init(void)
     struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof stop_signals / sizeof stop_signals[0]; i++)
-        if (sigaction(stop_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as under nohup */
+        if (sigaction(stop_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* ignored ones stay
+                                                                                             * ignored, as under
+                                                                                             * nohup */
             sigaction(stop_signals[i], &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* who reads the progress may leave; the training goes on */
+    signal(SIGPIPE, SIG_IGN); /* if the reader of the progress exits, the training goes on */
 }
 
 static void on_note(const char *line, void *context)
@@ -76,14 +78,14 @@ static void on_note(const char *line, void *context)
         fprintf(stderr, "autohete: note: %s\n", line);
 }
 
-/* Said with --quiet, too. */
+/* Prints a fault, also with --quiet. */
 static void on_fault(const char *line, void *context)
 {
     (void)context;
     fprintf(stderr, "autohete: %s\n", line);
 }
 
-/* A model of at most 256 tokens reads bytes. */
+/* Returns what a token is: a model of at most 256 tokens reads bytes. */
 static const char *token_unit(const char *model_path)
 {
     struct ah_model *model;
@@ -96,7 +98,8 @@ static const char *token_unit(const char *model_path)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-/* What was decided, before the first step. `chosen`: the size of micro-batches was left open. */
+/* Prints device, model, data, micro-batches and plan, before the first step. `chosen`: the planner chose the size of
+ * micro-batches. */
 static int show_plan(FILE *to, const struct ah_trainer *trainer, bool chosen)
 {
     struct ah_device device;
@@ -106,7 +109,7 @@ static int show_plan(FILE *to, const struct ah_trainer *trainer, bool chosen)
     ah_trainer_device(trainer, &device);
     ah_trainer_summary(trainer, &summary);
     ah_trainer_plan(trainer, &plan, &budget);
-    if (!plan.switches.layers) /* stopped before it stood */
+    if (!plan.switches.layers) /* stopped before there was a plan */
         return AH_OK;
     ah__device_print(to, &device);
     ah__training_print(to, &summary);
@@ -154,7 +157,7 @@ static int train_all(struct ah_train_result *result, struct ah_trainer *trainer,
     return status;
 }
 
-/* What came of it, on the screen or as JSON. */
+/* Shows the result of the training: as text, and with --json as one object. */
 static int show_result(const struct ah_train_result *result, const struct ah_trainer *trainer,
                        const struct train_args *given, FILE *to, const char *unit)
 {
@@ -177,7 +180,7 @@ static int missing(const char *name)
     return 2;
 }
 
-/* "500" is steps, "10min" a time. */
+/* Parses --save-every: "500" is steps, "10min" a time. False: the text is neither. */
 static bool parse_interval(struct ah_train_options *train, const char *text)
 {
     static const struct {
@@ -212,7 +215,7 @@ static int check_moments(const char *word)
     return ah__out_fault("--%s", ah_error());
 }
 
-/* Micro-batches by their number. */
+/* Sets the size of micro-batches from their number in a step, `count` (0: not given). */
 static int accumulation_take(struct ah_train_options *train, int64_t count)
 {
     enum { BATCH_DEFAULT = 8 };

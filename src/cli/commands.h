@@ -4,7 +4,7 @@
 
 #include "cli/args.h"
 
-/* All of them, in the order of --help; null-terminated (main.c). */
+/* All commands, in the order of --help; null-terminated (main.c). */
 extern const struct ah_command *const ah__commands[];
 
 extern const struct ah_command ah__command_train, ah__command_plan, ah__command_profile, ah__command_simulate,

@@ -1,11 +1,12 @@
-/* Activations that spend the time between forward and backward on the host: through a few stages, each the place of
- * every so many-th of the blocks that pass. On the way up a block's activations leave their stage before the next one's
- * are written there; on the way down they come when those have been read. Nothing here claims a buffer, so it cannot
- * deadlock: a forward waits for activations of blocks below to leave, a backward for what blocks above are done
- * with. */
+/* Activation offload: the saved activations of some blocks are on the host between forward and backward. They pass
+ * through a few staging buffers, each for every AH_ACTIVATION_BUFFERS-th of the blocks that use them. In forward a
+ * block's activations leave their staging buffer before the next block's are written there; in backward the next
+ * block's come when they have been read. Nothing here claims a buffer, so it cannot deadlock: a forward waits for lower
+ * blocks' activations to leave, a backward for work of higher blocks. */
 #include "sched/activations.h"
 
-/* What passed the same stage before (or, going down, passes it afterwards); null: nothing that leaves. */
+/* Returns the block that used the same staging buffer before this one (or, in backward, uses it next); null: there is
+ * none. */
 static const struct group *below_in_stage(const struct ah_sched *sched, const struct group *group)
 {
     int index = group->passing - AH_ACTIVATION_BUFFERS;
@@ -14,7 +15,8 @@ static const struct group *below_in_stage(const struct ah_sched *sched, const st
 
 bool ah__stage_left(const struct ah_sched *sched, struct ah_next *next)
 {
-    int writes = next->item.partition + 1; /* whose input; its own stage is free since that was written */
+    int writes = next->item.partition + 1; /* the block whose input is written; the item's own staging buffer was free
+                                            * when its own input was written */
     const struct group *group = writes < sched->partitions ? &sched->groups[writes] : NULL;
     if (!group || group->passing < AH_ACTIVATION_BUFFERS || sched->forward_only)
         return true;
@@ -62,7 +64,7 @@ void ah__activations_out(const struct ah_sched *sched, struct ah_next *next)
     wait_for(sched, next, &sched->groups[next->item.partition].forward);
 }
 
-/* Not before the stage is free, so that the lane never waits for it. */
+/* Not before the staging buffer is free, so that the lane never waits for it. */
 bool ah__activations_in_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->in;

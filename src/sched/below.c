@@ -1,18 +1,18 @@
-/* Blocks below pass through places of their own in turn, each until its forward is over. Nothing here claims a buffer,
- * and each use waits for what ends the one before it, so this cannot deadlock. */
+/* Frozen lowest blocks use buffers of their own in turn, each until its forward is over. Nothing here claims a pool
+ * buffer, and each use waits for the end of the use before it, so this cannot deadlock. */
 #include "sched/below.h"
 
 bool ah__below_ready(const struct ah_sched *sched, struct ah_next *next)
 {
     int64_t use = ah__below_use(sched, &next->item);
     if (sched->below.count == 0)
-        return true; /* they came with the embedding, or were there */
+        return true; /* these blocks came with the embedding, or stay on the device */
     next->item.stage = (int)(use % AH_BELOW_PLACES);
     wait_for(sched, next, &sched->below_places[next->item.stage].fetched);
     return sched->below_fetched > use;
 }
 
-/* Not before its place is free, so that the lane never waits for it. */
+/* Not before the buffer is free, so that the lane never waits for it. */
 bool ah__below_in_next(const struct ah_sched *sched, struct ah_next *next, bool needed)
 {
     const struct step_list *list = &sched->below;

@@ -1,13 +1,14 @@
-/* Frozen blocks between embedding and blocks, which never change: when they may come from the host, and run. Private to
- * sched/. */
+/* Rules for frozen lowest blocks, between the embedding and the other blocks: when they may be fetched from the host,
+ * and run. Their parameters never change. Private to sched/. */
 #ifndef AH_SCHED_BELOW_H
 #define AH_SCHED_BELOW_H
 
 #include "sched/next.h"
 
-/* The forward of one has its parameters. */
+/* Returns true if the parameters for the forward of such a block are there, or their fetch was submitted; `next` waits
+ * for it. */
 bool ah__below_ready(const struct ah_sched *sched, struct ah_next *next);
-/* The next one that comes; `needed`: only if the compute lane is in the round it is for. */
+/* Makes the next fetch of such a block; `needed`: only if it is for the compute lane's current round. */
 bool ah__below_in_next(const struct ah_sched *sched, struct ah_next *next, bool needed);
 
 #endif

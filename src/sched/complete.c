@@ -1,4 +1,4 @@
-/* What has completed, and what follows from it: iterations, updates, and which speculative updates count. */
+/* Handles completed items: iterations, updates, and which speculative updates count. */
 #include "sched/internal.h"
 
 static void iteration_items_done(struct ah_sched *sched, int64_t iteration, int count)
@@ -10,7 +10,7 @@ static void iteration_items_done(struct ah_sched *sched, int64_t iteration, int 
     }
 }
 
-/* All chunks of a group's update are done and count. */
+/* Handles the end of a group's update, of which all chunks are done and count. */
 static void group_updated(struct group *group)
 {
     group->offloaded = group->updating = group->updated = 0;
@@ -23,8 +23,7 @@ static void shadow_release(struct ah_sched *sched, int *set)
     *set = -1;
 }
 
-/* A group all of whose speculative updates are done, and whose iteration's factor is one: the shadow states is its set
- * now. */
+/* Makes the shadow states the group's set: all its speculative updates are done, and its iteration's factor is one. */
 static void shadow_confirm(struct ah_sched *sched, struct group *group)
 {
     int before = group->set;
@@ -49,7 +48,7 @@ static void chunk_updated(struct ah_sched *sched, int index)
         group_updated(group);
 }
 
-/* A speculative chunk may be fetched at once, but is not used before the factor is known. */
+/* Handles a completed speculative chunk. It may be fetched at once, but is not used before the factor is known. */
 static void chunk_updated_ahead(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
@@ -66,7 +65,8 @@ static void chunk_updated_ahead(struct ah_sched *sched, int index)
         shadow_confirm(sched, group);
 }
 
-/* The host knows the norms, and that the factor is one unless ah__sched_clipped follows: speculative updates count. */
+/* Handles the arrival of norms on the host. The factor is one unless ah__sched_clipped follows: then speculative
+ * updates count. */
 static void norms_arrived(struct ah_sched *sched, int64_t iteration)
 {
     sched->norms_known = iteration + 1;
@@ -79,7 +79,7 @@ void ah__sched_clipped(struct ah_sched *sched, int64_t iteration)
     sched->clipped[ah__sched_ring(iteration)] = true;
 }
 
-/* The list of fetches stands at a group's prefetch again, unless it has not come there yet. */
+/* Sets the list of fetches back to a group's prefetch, unless it has not come there yet. */
 static void fetch_list_back(struct step_list *list, int index, int64_t round)
 {
     int at = 0;
@@ -91,8 +91,8 @@ static void fetch_list_back(struct step_list *list, int index, int64_t round)
     list->at = at;
 }
 
-/* What was fetched of a group for the next iteration does not count: all of it comes again, into the buffer that it
- * has. Nothing has read it. */
+/* Discards the parameters of a group that were fetched for the next iteration: all of them are fetched again, into the
+ * same buffer. Nothing has read them. */
 static void fetch_again(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
@@ -109,7 +109,7 @@ static void fetch_again(struct ah_sched *sched, int index)
     fetch_list_back(&sched->fetch, index, round);
 }
 
-/* The update runs again from the old states: all of its chunks, with the right factor. */
+/* Runs a group's update again from the old states: all its chunks, with the right factor. */
 static void update_again(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
@@ -122,7 +122,7 @@ static void update_again(struct ah_sched *sched, int index)
     ah__update_due(sched, index);
 }
 
-/* Updates that waited for the norm need not any more. */
+/* Releases updates that waited for the norm. */
 static void held_release(struct ah_sched *sched)
 {
     for (int staged = 0; staged < 2; staged++) {
@@ -162,7 +162,7 @@ void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct 
     if (updates && item->shadow_set >= 0)
         chunk_updated_ahead(sched, item->partition);
     if (item->kind == AH_ITEM_STATES_IN || (updates && item->shadow_set >= 0))
-        return; /* what they are part of counts, once */
+        return; /* only the whole update counts as an item, once */
     if (updates)
         chunk_updated(sched, item->partition);
     if (item->kind == AH_ITEM_RESULT && item->partition == 0 && sched->config.clips && !sched->forward_only)

@@ -34,7 +34,7 @@ int64_t ah__costs_below_ns(const struct ah_costs *costs, int below)
     return ah__costs_block(costs, costs->others_from && costs->below_other[below]).forward_ns;
 }
 
-/* Of all micro-batches of a step. */
+/* Returns the time of an item for all micro-batches of a step. */
 static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     if (item->below > 0)
@@ -45,7 +45,7 @@ static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *
     bool runs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
     if (runs && ah__is_other(costs->others_from, item->partition))
         return program_ns(&costs->other, item);
-    /* Parameters and gradients are of one size, so going home is as long for either. */
+    /* Parameters and gradients have one size, so an EVICT takes as long as an OFFLOAD. */
     int64_t ns = costs->ns[item->kind == AH_ITEM_EVICT ? AH_ITEM_OFFLOAD : item->kind][class];
     if (item->kind == AH_ITEM_GATHER && item->stays)
         ns = ah__costs_gather_ns(costs, class, true);
@@ -60,7 +60,7 @@ static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *
     return ns + (item->recompute ? costs->recompute_ns[class] : item->selective ? costs->selective_ns[class] : 0);
 }
 
-/* What of an item is done once for all of its micro-batches. */
+/* Returns the part of an item's time that is spent once for all its micro-batches. */
 static int64_t once_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     bool runs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;

@@ -8,7 +8,7 @@ static void observe(const struct ah_drive *drive, const struct ah_span *span, in
 
 static int submit_one(const struct ah_drive *drive, struct ah_in_flight *in_flight, const struct ah_next *next)
 {
-    struct ah_work work; /* large, so only what counts is set */
+    struct ah_work work; /* large, so only the used members are set */
     struct ah_event event;
     work.label = ah__item_label(&next->item);
     work.lane = next->lane;

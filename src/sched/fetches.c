@@ -1,11 +1,11 @@
 #include "sched/fetches.h"
 
-/* Buffers beyond those that a backward must have, for another gradient and another fetch under way, which are left to
- * it by fetches of what speculative updates have made: those hold theirs until the norm is known. */
+/* Buffers left free for backward, beyond those that it must have, by fetches of speculatively updated parameters, which
+ * hold their buffers until the norm is known: for another gradient and another fetch in flight. */
 enum { LEFT_TO_BACKWARD = 2 };
 
-/* The head's parameters may come to the place that the embedding's have had until its forward; the embedding's, in
- * later rounds of an iteration, when the head's have served. */
+/* Returns true if the buffer shared by embedding and head is free for a fetch: for the head's parameters after the
+ * embedding's forward, for the embedding's, in later rounds of an iteration, after the last use of the head's. */
 static bool place_left(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct item_event *forward = &sched->groups[0].forward;
@@ -23,8 +23,8 @@ static bool place_left(const struct ah_sched *sched, struct ah_next *next)
     return served->submitted && served->round == next->item.round - 1;
 }
 
-/* What the blocks optimized on the device still need at once in the backward that claims gradients now: those that wait
- * for the norm in buffers have theirs. */
+/* Returns how many more buffers the blocks optimized on the device need at the same time in the backward whose
+ * gradients are being claimed: gradients that wait for the norm already have theirs. */
 static int device_buffers_left(const struct ah_sched *sched)
 {
     int all = ah__sched_device_buffers(&sched->config, true);
@@ -34,7 +34,7 @@ static int device_buffers_left(const struct ah_sched *sched)
     return !wait || claimed <= 0 ? all : all - claimed;
 }
 
-/* Buffers that claims which come before this fetch in order of need may yet ask for at once. */
+/* Returns how many buffers must stay free for claims that come before this fetch in the order of need. */
 static int buffers_kept(const struct ah_sched *sched, const struct step *step)
 {
     int64_t round = sched->fetch.round;
@@ -51,15 +51,16 @@ static int buffers_kept(const struct ah_sched *sched, const struct step *step)
     return casts_left ? ah__sched_device_buffers(&sched->config, false) : 0;
 }
 
-/* The next chunk of a group's parameters is up to date on the host: all are, or this one's update has just completed.
- * What a speculative update has made is fetched as if it counted; if it does not, it is fetched again. */
+/* Returns true if the next chunk of a group's parameters is up to date on the host: all chunks are, or this one's
+ * update has just completed. Chunks of a speculative update are fetched as if it counted; if it does not, they are
+ * fetched again. */
 static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, const struct group *group)
 {
     int64_t iteration = next->item.iteration, round = next->item.round;
     next->item.chunk = group->fetched;
     next->item.chunks = sched->config.switches.chunks;
     if (group->pooled && group->param_buffer >= 0 && group->fetched == 0 && !ah__holds_buffer(group, round))
-        return false; /* a round early: its buffer is still in use */
+        return false; /* one round early: its buffer is still in use */
     if (group->ready_for == iteration)
         return true;
     return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_chunks &&
@@ -76,7 +77,8 @@ static bool refetch_due(const struct ah_sched *sched, int partition)
            sched->lowest_backward - partition <= sched->config.switches.prefetch_distance;
 }
 
-/* One fetch, if its data are there and its policy lets it go; `kept`: buffers that must stay free beside its own. */
+/* Makes one fetch, if its data are there and the policy allows it; `kept`: buffers that must stay free besides its
+ * own. */
 static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step, int64_t round,
                         int kept)
 {
@@ -100,33 +102,33 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
     int others = next->waits;
     if (sched->free_buffers - 1 < kept || !buffer_take(sched, next, &next->item.param_buffer))
         return false;
-    /* With no buffer free it comes again when something has completed, rather than go to the lane and wait there for
-     * one that others may be left before. */
+    /* If no buffer is free, the fetch is tried again after the next completion, instead of waiting on the lane for a
+     * buffer although another may become free first. */
     return next->waits == others || !sched->config.policy->waits_off_lane;
 }
 
-/* What the rest of the backward before `round` needs at once beside the parameters it holds: a gradient; and its
- * parameters where they must be fetched or cast again. */
+/* Returns how many buffers the rest of the backward before `round` needs at the same time besides the parameters it
+ * holds: for a gradient, and for parameters that must be fetched or cast again. */
 static int backward_needs(const struct ah_sched *sched, int64_t round)
 {
     const struct ah_sched_config *config = &sched->config;
     int lowest = sched->gradient_round < round ? sched->lowest_gradient : 1;
     if (lowest <= 1)
         return 0;
-    int device = ah__sched_device_buffers(config, true); /* those that wait for the norm included */
+    int device = ah__sched_device_buffers(config, true); /* gradients that wait for the norm included */
     int again = config->switches.offload_params && sched->fetch.round < round ? 2 : 1;
     return device > again ? device : again;
 }
 
-/* A block's parameters for a round have a buffer, or have had one. */
+/* Returns true if a block's parameters for a round have a buffer, or have had one. */
 static bool param_claimed(const struct group *group, int64_t round)
 {
     return ah__holds_buffer(group, round) || (group->fetch.submitted && group->fetch.round == round);
 }
 
-/* Whether `*kept` buffers are enough for the blocks that are needed before `partition` and have none yet: each that
- * stays until backward one, those that pass one between them. Goes on from `*from`, with `*passing`, where it ended
- * last. */
+/* Returns true if `*kept` buffers are enough for the blocks that are needed before `partition` and have no buffer yet:
+ * one for each block that keeps its buffer until backward, one in common for all that are re-fetched. Continues from
+ * `*from`, with `*passing`, where the last call ended. */
 static bool enough_for_earlier(const struct ah_sched *sched, int *from, int partition, int64_t round, int *kept,
                                int *passing)
 {
@@ -140,7 +142,7 @@ static bool enough_for_earlier(const struct ah_sched *sched, int *from, int part
     return *kept >= *passing;
 }
 
-/* The next chunk of a block that has a buffer already, which then is filled sooner. */
+/* Makes the fetch of the next chunk of a block that already has a buffer, which then is filled sooner. */
 static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int64_t round)
 {
     for (int i = 0; i < sched->filling.count; i++) {
@@ -151,9 +153,9 @@ static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int
     return false;
 }
 
-/* The prefetch next in order cannot go: another of that round whose parameters are up to date, first one whose
- * buffer is being filled. It may take a buffer if what is left, once all that this round's backward holds has come
- * back, is enough for those needed earlier. */
+/* Makes an out-of-order prefetch, when the next one in order is not possible: of parameters for the same round that are
+ * up to date, preferably into a buffer that is being filled. It may claim a buffer if the buffers left, once this
+ * round's backward has released its own, are enough for those needed earlier. */
 static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;
@@ -165,7 +167,7 @@ static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next
     int held = sched->param_buffers[ah__sched_ring(round)], kept = sched->config.switches.buffers - held - 1;
     int backward = 0, passing = 0, from = ah__first_on_host(&sched->config.switches);
     if (list->at < list->forward_count && from < ah__step_next(list)->partition)
-        from = ah__step_next(list)->partition; /* all before have been fetched */
+        from = ah__step_next(list)->partition; /* all groups before have been fetched */
     if (sched->compute.round < round)
         backward = sched->param_buffers[ah__sched_ring(round - 1)] + backward_needs(sched, round);
     if (!ah__sched_params_final(sched, round))
@@ -182,7 +184,7 @@ static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next
         fits = fits && (!takes_buffer || enough_for_earlier(sched, &from, step.partition, round, &kept, &passing));
         if (takes_buffer && !fits) {
             if (sched->config.switches.world_size == 1 && i < sched->updated.count - 2)
-                i = sched->updated.count - 2; /* of all that follow only the head could go */
+                i = sched->updated.count - 2; /* of all that follow only the head could be fetched */
             continue;
         }
         if (fetch_ready(sched, next, &step, round, 0))

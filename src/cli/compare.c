@@ -26,7 +26,8 @@ static const char *nearest_policy(const char *name)
     return ah__name_nearest(name, names, count);
 }
 
-/* "--policy: found 'stronghld', expected all, or names out of ..., did you mean 'stronghold'?" */
+/* Reports an unknown policy: "--policy: found 'stronghld', expected all, or names out of ..., did you mean
+ * 'stronghold'?" */
 static int unknown_policy(const char *name)
 {
     char list[224] = "";
@@ -37,7 +38,7 @@ static int unknown_policy(const char *name)
                          nearest ? nearest : "", nearest ? "'?" : "");
 }
 
-/* "all", or names with commas between them. */
+/* Reads --policy: "all", or names separated by commas. */
 static int read_policies(struct ah_compare *compare, const char *text)
 {
     size_t count = 0;
@@ -60,7 +61,7 @@ static int read_policies(struct ah_compare *compare, const char *text)
     return AH_OK;
 }
 
-/* A quantity is either given or swept. */
+/* Refuses a quantity that is both given and swept. */
 static int check_sweep(const struct ah_compare *compare)
 {
     const struct ah_session_options *inputs = compare->inputs;
@@ -87,7 +88,7 @@ static struct ah_session_options options_at(const struct ah_compare *compare, co
     struct ah_session_options options = *compare->inputs;
     options.size = sizeof options;
     options.policy = compare->policies[0];
-    for (int i = 0; options.passes > 1 && compare->policies[i]; i++) /* who does not know passes has one */
+    for (int i = 0; options.passes > 1 && compare->policies[i]; i++) /* a policy that ignores passes has one */
         if (ah_policy_uses(compare->policies[i], "passes"))
             options.policy = compare->policies[i];
     options.batch = point->batch;
@@ -95,7 +96,7 @@ static struct ah_session_options options_at(const struct ah_compare *compare, co
     return options;
 }
 
-/* What is wrong with one of the points is said before the first is looked at. */
+/* Opens a session for every point, so that a fault in one of them is reported before the first is evaluated. */
 static int check_points(const struct ah_compare *compare)
 {
     if (compare->inputs->micro_batch == AH_MICRO_BATCH_AUTO)
@@ -133,7 +134,8 @@ void ah__compare_fini(struct ah_compare *compare)
 
 /* ---- a point ----------------------------------------------------------------------------------------------------- */
 
-/* Its lines go to standard error, since the table has not begun. */
+/* Opens the session for a point, unless one of its batch and sequence length is open. Prints to standard error, since
+ * the table has not begun. */
 static int session_for(struct ah_compare *compare, const struct ah_point *point)
 {
     const struct ah_session_options options = options_at(compare, point);
@@ -176,7 +178,8 @@ int ah__compare_search(struct ah_compare *compare)
                           &compare->budget, compare->policies[0], &options);
 }
 
-/* What would make the step fit; a sweep looks for that itself. */
+/* Adds to the reason a change of options with which the step would fit. A sweep gets no such advice: it tries other
+ * values itself. */
 static int say_advice(struct ah_evaluation *evaluation, const struct ah_compare *compare, const char *policy)
 {
     struct ah_advice advice = {.tokens_per_s = 0};
@@ -188,7 +191,8 @@ static int say_advice(struct ah_evaluation *evaluation, const struct ah_compare 
     return status;
 }
 
-/* A sweep goes upwards: with more memory no policy that searches is slower than before. */
+/* Evaluates all policies at a point, each starting from its plan at the point before. A sweep goes upwards: with more
+ * memory no policy that searches is slower than before. */
 static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compare)
 {
     int status = AH_OK;
@@ -260,7 +264,7 @@ static void json_head(const struct ah_compare *compare, FILE *to)
         fprintf(to, ", \"optimizer\": \"%s\"", optimizer_of(compare));
 }
 
-/* What holds for one point; without a sweep also what the whole answer is about. */
+/* Prints the values of one point. Without a sweep they are also those of the whole answer. */
 static void json_point(const struct ah_compare *compare, FILE *to)
 {
     const struct ah_point *point = &compare->point;
@@ -306,7 +310,7 @@ static int no_memory(void)
     return AH_ENOMEM;
 }
 
-/* The JSON line is kept until every point has an answer, so that a failure leaves none behind. */
+/* The JSON line is kept until every point has an answer, so that a failure prints no part of it. */
 int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json)
 {
     char *line = NULL;
@@ -324,7 +328,7 @@ int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json)
         ah__evaluation_foot(text, compare->policies);
     bool whole = !kept || ferror(kept) == 0;
     whole = (!kept || fclose(kept) == 0) && whole;
-    if (status == AH_OK && (!whole || (json && !line))) /* closing shrinks it, which takes memory, too */
+    if (status == AH_OK && (!whole || (json && !line))) /* closing shrinks the buffer, which takes memory, too */
         status = no_memory();
     if (status == AH_OK && line)
         fprintf(json, "%s%s}\n", line, compare->sweep.name ? "]" : "");

@@ -15,7 +15,7 @@ struct reading {
     char *error;
     size_t room;
     yaml_parser_t parser;
-    yaml_event_t event; /* at hand */
+    yaml_event_t event; /* the current event, if has_event */
     bool has_event;
 };
 

@@ -1,5 +1,5 @@
-/* Files of options (--config): a mapping of YAML, of which JSON is a part, from names to values or lists of them. Takes
- * a path, gives keys and texts; knows no options. Reads with libyaml. */
+/* Files of options (--config): a mapping of YAML, of which JSON is a part, from names to values or lists of values.
+ * Takes a path, returns keys and texts; knows no options. Reads with libyaml. */
 #ifndef AH_CLI_CONFIG_FILE_H
 #define AH_CLI_CONFIG_FILE_H
 
@@ -9,10 +9,10 @@ enum { AH_CONFIG_TEXTS_MOST = 64 };
 
 struct ah_config_entry {
     char *key;
-    char *text[AH_CONFIG_TEXTS_MOST]; /* [count] values, in order; 0: null */
+    char *text[AH_CONFIG_TEXTS_MOST]; /* [count] values, in order; count 0: null, or an empty list */
     int count;
     bool list;
-    size_t line; /* of the key, from 1 on */
+    size_t line; /* line of the key, counted from 1 */
 };
 
 struct ah_config_file {
@@ -20,8 +20,8 @@ struct ah_config_file {
     size_t count;
 };
 
-/* Into an empty file, which the caller frees either way. False: the text of at most `room` bytes says why, with path
- * and line. */
+/* Reads the file at `path` into an empty struct, which the caller frees also after a failure. False: `error`, of `room`
+ * bytes, has the cause with path and line. */
 bool ah__config_file_read(struct ah_config_file *file, const char *path, char *error, size_t room);
 void ah__config_file_free(struct ah_config_file *file);
 

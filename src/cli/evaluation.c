@@ -16,7 +16,7 @@ int ah__evaluation_count(const char *const *policies)
     return count;
 }
 
-/* autohete among them, where it fits; null: not there. */
+/* Returns autohete's evaluation if it is among them and fits, else null. */
 static const struct ah_evaluation *find_autohete(const struct ah_evaluation *evaluations, int count)
 {
     for (int i = 0; i < count; i++)
@@ -25,7 +25,7 @@ static const struct ah_evaluation *find_autohete(const struct ah_evaluation *eva
     return NULL;
 }
 
-/* autohete's speed over this policy's; NaN when either has none. */
+/* Returns autohete's speed over this policy's; NaN if either has none. */
 static double speedup(const struct ah_evaluation *of, const struct ah_evaluation *evaluations, int count)
 {
     const struct ah_evaluation *ours = find_autohete(evaluations, count);

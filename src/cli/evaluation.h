@@ -5,15 +5,15 @@
 #include "autohete.h"
 
 int ah__evaluation_count(const char *const *policies);
-/* The table's head. */
+/* Prints the table's head. */
 void ah__evaluation_head(FILE *to);
-/* One row for each, under a line with `label` ("": none). */
+/* Prints one row for each evaluation, below a line with `label` ("": no such line). */
 void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int count, const char *label);
-/* A second table: buffers, bound and how busy each lane is. */
+/* Prints a second table: buffers, bound and how busy each lane is. */
 void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count);
-/* What the columns mean, and the policies when there are several. */
+/* Prints what the columns mean, and descriptions of the policies if there are several. */
 void ah__evaluation_foot(FILE *to, const char *const *policies);
-/* An array. */
+/* Prints the evaluations as an array. */
 void ah__evaluation_json(FILE *to, const struct ah_evaluation *evaluations, int count);
 
 #endif

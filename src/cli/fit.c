@@ -17,7 +17,7 @@ static const char *dtype_of(const struct ah_fit_args *args)
     return args->inputs.dtype ? args->inputs.dtype : "bf16";
 }
 
-/* As a machine is measured, and a model that cannot be tuned as asked for. */
+/* Tunes everything: to measure a machine, and for a model that the tuning options do not suit. */
 static const struct ah_tuning no_tuning;
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
@@ -30,7 +30,7 @@ static struct ah_session_options options_of(const struct ah_fit *fit, const stru
     return options;
 }
 
-/* Its size, from a graph of one short sequence. */
+/* Fills name, sizes and longest sequence of the model at `path`, from a graph of one short sequence. */
 static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char *path, const struct ah_tuning *tuning)
 {
     struct ah_session *session;
@@ -41,7 +41,7 @@ static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char
     options.hardware = NULL;
     options.hardware_ranks = 0;
     options.micro_batch = 1;
-    options.passes = 0; /* of the step that is asked for */
+    options.passes = 0; /* they belong to the step that is asked for */
     int status = ah__session_start(&session, &options, AH_SESSION_PARTITION, NULL);
     if (status != AH_OK)
         return status;
@@ -52,7 +52,8 @@ static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char
     return AH_OK;
 }
 
-/* Of several models some may not have what is to be frozen or adapted: their rows say so. */
+/* Fills a row as row_init does. If there are several models, one that cannot be frozen or adapted as asked for keeps
+ * its row, which says so. */
 static int row_init_any(struct ah_fit_row *row, const struct ah_fit *fit, const char *path)
 {
     char refused[sizeof row->refused];
@@ -116,7 +117,8 @@ void ah__fit_fini(struct ah_fit *fit)
 
 /* ---- this machine ------------------------------------------------------------------------------------------------ */
 
-/* What tells much of the device in a short time: a processor reaches its speed with small products, a GPU does not. */
+/* Returns the model whose block is timed to measure the device. It is small enough to be quick; a processor reaches its
+ * full speed with small products, a GPU does not. */
 static const char *reference_name(bool processor)
 {
     return processor ? "gpt2-124m" : "llama-3.2-1b";
@@ -136,7 +138,8 @@ static int device_is_processor(bool *out, const struct ah_fit *fit)
     return status;
 }
 
-/* The processor's memory is the host's: unless it is said, an eighth is for what a plan keeps on the host. */
+/* Fills the memory budgets that are not given. A processor shares the host's memory: an eighth of it is host memory by
+ * default. */
 static int budget_fill(struct ah_budget *budget, int64_t device_bytes, bool processor)
 {
     enum { HOST_PART = 8 };
@@ -161,7 +164,7 @@ static int file_make(struct ah_fit *fit, const struct ah_session *session)
     return ah__machine_save(session, fit->measured);
 }
 
-/* The step whose blocks are timed. */
+/* Returns the options of the step whose blocks are timed. */
 static struct ah_session_options measured_options(const struct ah_fit *fit, const struct ah_fit_row *row,
                                                   bool processor)
 {
@@ -178,7 +181,7 @@ static struct ah_session_options measured_options(const struct ah_fit *fit, cons
     return options;
 }
 
-/* A block of one model on the device, as a machine file from which every model is estimated. */
+/* Times a block of one model on the device and saves a hardware file, from which every model is estimated. */
 static int measure(struct ah_fit *fit)
 {
     bool processor = false;
@@ -258,7 +261,7 @@ static const char *reason_of(char *text, size_t size, const struct ah_fit_row *r
     return text;
 }
 
-/* "no   host memory: 16.8 GiB too much; --moments int8 would do (2103 tokens/s)" */
+/* Prints a refusal: "no   host memory: 16.8 GiB too much; --moments int8 would do (2103 tokens/s)" */
 static void refusal_print(const struct ah_fit_row *row, FILE *to)
 {
     char text[80];
@@ -298,7 +301,7 @@ static void head_print(const struct ah_fit *fit, FILE *to)
             "device", "host");
 }
 
-/* Those before `until` that have not been printed. */
+/* Prints the rows before `until` that have not been printed, the table's head before the first. */
 static void rows_print(struct ah_fit *fit, int until, FILE *to)
 {
     if (!fit->printed)

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One byte more than `most` is asked for, so that a longer file is known. Null: errno says why. */
+/* Reads at most `most` + 1 bytes, so that a longer file is recognized. Returns them with a zero byte after them (free);
+ * null: errno says why. */
 static char *bytes_take(size_t *length, int fd, size_t most)
 {
     size_t room = 0, done = 0;

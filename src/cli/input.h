@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All of a file, a pipe or, as "-", standard input, with a zero byte behind it; freed with free(). What has more than
- * `most` bytes, as /dev/zero, is not read to its end. False: one line in `error`, of `room` bytes. */
+/* Reads all of a file, a pipe or, as "-", standard input into *text, with a zero byte after it; freed with free(). A
+ * file of more than `most` bytes, such as /dev/zero, is refused and not read to its end. False: one line in `error`, of
+ * `room` bytes. */
 bool ah__input_read(char **text, size_t *length, const char *path, size_t most, char *error, size_t room);
 
 #endif

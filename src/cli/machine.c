@@ -31,7 +31,7 @@ int64_t ah__machine_memory(void)
     return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
-/* "box" of "machines/box.json" */
+/* Writes the name of a path's file without its ending: "box" for "machines/box.json". */
 static void name_of(char *name, size_t size, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -74,7 +74,8 @@ static int alone(const struct ah_command *command)
     return 2;
 }
 
-/* What libraries below fail without, in ways of their own: a crash, or a message about something else. */
+/* Refuses surroundings in which libraries below fail in ways of their own: by a crash, or with a message about
+ * something else. */
 static int surroundings_check(void)
 {
     static const struct {
@@ -142,8 +143,8 @@ static int dispatch(int argc, char **argv)
     return 0;
 }
 
-/* Of a program started without standard streams the first files it opens would take their places, and what is meant for
- * a terminal would be written into a checkpoint. */
+/* Opens missing standard streams as /dev/null. Otherwise the first files opened would take their descriptors, and text
+ * meant for a terminal would be written into a checkpoint. False: they cannot be opened. */
 static bool streams_open(void)
 {
     int fd;
@@ -156,7 +157,8 @@ static bool streams_open(void)
     return true;
 }
 
-/* Of several ranks the first speaks. The others keep a way to say what it cannot: -1 where there is none. */
+/* Opens the ranks. Only rank 0 keeps its output. The others keep a copy of standard error in *voice, for errors that
+ * rank 0 cannot report; -1: there is no copy. Returns an exit status. */
 static int ranks_init(int *voice)
 {
     int status = ah_ranks_open(&ranks);
@@ -175,8 +177,8 @@ static int ranks_init(int *voice)
     return 0;
 }
 
-/* All ranks end alike, with one message. Where another one hangs the first says so and ends them all; where that is the
- * first, somebody else has to. */
+/* Ends all ranks alike, with one message. If another rank hangs, rank 0 says so and ends them all; if rank 0 hangs,
+ * another rank has to. Returns the exit status. */
 static int ranks_end(int status, int voice)
 {
     enum { FIRST_SECONDS = 2 };
@@ -197,7 +199,7 @@ int main(int argc, char **argv)
     int voice;
     if (!streams_open())
         return 1;
-    /* a file that may not grow is a failed write with a message, as a full disk is */
+    /* a file over the size limit is a failed write with a message, as on a full disk */
     signal(SIGXFSZ, SIG_IGN);
     int status = ranks_init(&voice);
     if (status == 0)
@@ -208,7 +210,7 @@ int main(int argc, char **argv)
         status = status ? status : 1;
     }
     ah_ranks_close(status);
-    if (status && ranks.rank > 0) /* a launcher may drop what others have written once one has failed */
+    if (status && ranks.rank > 0) /* a launcher may drop output of other ranks once one has failed */
         sleep(LAST_SECONDS);
     return status;
 }

@@ -38,7 +38,7 @@ int ah__model_named(char **path, const char *name)
     int count, status = AH_OK;
     *path = NULL;
     if (ah_bundled_models(&paths, &count) != AH_OK)
-        return AH_OK; /* none are here */
+        return AH_OK; /* no models came with this program */
     for (int i = 0; i < count && !*path && status == AH_OK; i++) {
         ah__model_name(own, sizeof own, paths[i]);
         if (strcmp(own, name) != 0)
@@ -50,7 +50,7 @@ int ah__model_named(char **path, const char *name)
     return status;
 }
 
-/* Those that begin with the text, else the nearest one; "" where there is none. */
+/* Writes the bundled names that begin with `name`, else the nearest one; "": there is none. */
 static void near_names(char *text, size_t size, const char *name)
 {
     enum { NAMES_MOST = 256, SHOWN = 8 };
@@ -75,7 +75,7 @@ static void near_names(char *text, size_t size, const char *name)
     ah_bundled_models_free(paths, count);
 }
 
-/* Paths have a slash or say what kind of file they are. */
+/* Returns true if the text can be a name. A path exists, has a slash, or ends as a kind of file does. */
 static bool may_be_name(const char *text)
 {
     static const char *const ends[] = {".json", ".gguf", ".safetensors", ".bin", ".pt", ".pth"};
@@ -86,7 +86,7 @@ static bool may_be_name(const char *text)
     return !strchr(text, '/') && access(text, F_OK) != 0;
 }
 
-/* The path lives as long as the program. */
+/* Puts a model's path in place of its name in *text. The path lives as long as the program. */
 static int resolve(const char **text)
 {
     char near[512], *path;
@@ -103,7 +103,7 @@ static int resolve(const char **text)
     return *near ? ah__out_fault("--model: found '%.60s', expected a file, a folder or a model that comes with "
                                  "autohete, as %s",
                                  *text, near)
-                 : AH_OK; /* whoever opens it says that nothing is there */
+                 : AH_OK; /* opening it fails with a message */
 }
 
 int ah__model_names_resolve(const struct ah_command *command)

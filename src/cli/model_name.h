@@ -4,14 +4,15 @@
 
 #include "cli/args.h"
 
-/* "llama-3.1-8b" of "models/llama-3.1-8b.json"; the folder's name of "smollm/config.json" and "smollm/". */
+/* Writes the name of the model at `path`: "llama-3.1-8b" for "models/llama-3.1-8b.json"; the folder's name for
+ * "smollm/config.json" and "smollm/". */
 void ah__model_name(char *name, size_t size, const char *path);
 
-/* The file of the model of that name into *path (free), null: there is none. AH_ENOMEM. */
+/* Sets *path (free) to the file of the model of that name; null: there is none. Returns AH_OK or AH_ENOMEM. */
 int ah__model_named(char **path, const char *name);
 
-/* Puts the file in place of a name after --model of the command, which was parsed; what is there as a path stays.
- * AH_EINPUT lists the names that one which is none is close to. */
+/* Puts the model's file in place of a name after --model of the command, which was parsed. An existing path stays.
+ * AH_EINPUT: the name is unknown, and the message lists names close to it. */
 int ah__model_names_resolve(const struct ah_command *command);
 
 #endif

@@ -8,7 +8,7 @@ static size_t least(size_t a, size_t b, size_t c)
     return ab < c ? ab : c;
 }
 
-/* Insertions, deletions and replacements between two short names. */
+/* Returns the insertions, deletions and replacements between two names; LONGEST if one is longer than that. */
 static size_t distance(const char *a, const char *b)
 {
     enum { LONGEST = 40 };
@@ -35,7 +35,7 @@ const char *ah__name_nearest(const char *text, const char *const *names, size_t 
     size_t best_distance = 1 + (strlen(text) > 5 ? 3 : strlen(text) / 2);
     for (size_t i = 0; i < count; i++) {
         size_t d = distance(text, names[i]);
-        /* half a name is how people abbreviate */
+        /* people abbreviate: the beginning of a name is near */
         if (strlen(text) >= 3 && strncmp(text, names[i], strlen(text)) == 0)
             d = d < 2 ? d : 2;
         if (d < best_distance) {

@@ -1,10 +1,10 @@
-/* Whoever mistypes a name is asked about the one that is nearest. */
+/* Suggests the nearest name for a mistyped one. */
 #ifndef AH_CLI_NEAREST_H
 #define AH_CLI_NEAREST_H
 
 #include <stddef.h>
 
-/* The nearest of `count` names to `text` by insertions, deletions and replacements; null when none is near. */
+/* Returns the nearest of `count` names to `text` by insertions, deletions and replacements; null: none is near. */
 const char *ah__name_nearest(const char *text, const char *const *names, size_t count);
 
 #endif

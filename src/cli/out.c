@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A fault found here rather than in the library; empty: none. */
+/* A fault that the command found, not the library; "": none. */
 static char own_fault[1280];
 
 void ah__out_number(FILE *to, double value)
@@ -31,7 +31,8 @@ void ah__out_text(FILE *to, const char *text, size_t length)
         } else if (*text == '"' || *text == '\\') {
             fprintf(to, "\\%c", *text);
         } else if (control) {
-            fprintf(to, "\\u%04x", (unsigned char)text[bytes - 1]); /* of two bytes the second is the code */
+            fprintf(to, "\\u%04x", (unsigned char)text[bytes - 1]); /* of a control character of two bytes, the second
+                                                                     * is the code */
         } else {
             fwrite(text, 1, bytes, to);
         }
@@ -44,7 +45,7 @@ void ah__out_string(FILE *to, const char *text)
     ah__out_text(to, text, strlen(text));
 }
 
-/* Line breaks and tabs stand between tokens only: inside strings they are escaped. */
+/* Omits line breaks and tabs: in JSON they are only between tokens, since strings escape them. */
 void ah__out_line(FILE *to, const char *json)
 {
     for (; *json; json++)
@@ -121,7 +122,7 @@ void ah__out_command(const struct ah_command *command)
     running = command;
 }
 
-/* The option that a message of the library begins with, without its dashes; "": none. */
+/* Returns the option of the running command that a library message begins with, without its dashes; "": none. */
 static const char *option_of(char name[64], const char *message)
 {
     size_t length = strspn(message, "abcdefghijklmnopqrstuvwxyz_");
@@ -161,7 +162,7 @@ int ah__out_tokenizer_note(const char *model, const char *adapter)
     char *note = NULL;
     int status = ah_tokenizer_note(&note, model);
     ah__out_note(note);
-    if (status == AH_OK && ah_adapter_note(&note, model, adapter) == AH_OK) /* what is wrong, the command tells */
+    if (status == AH_OK && ah_adapter_note(&note, model, adapter) == AH_OK) /* the command reports what is wrong */
         ah__out_note(note);
     return status;
 }
@@ -175,7 +176,7 @@ void ah__out_cut_note(int64_t count, int64_t most)
 
 int ah__out_fail(int status)
 {
-    if (!own_fault[0]) /* several ranks: the message is that of the one that failed first */
+    if (!own_fault[0]) /* several ranks: the message is of the one that failed first */
         status = ah_ranks_end(status);
     error_print(own_fault[0] ? own_fault : ah_error());
     return ah_status_is_input(status) ? 2 : 1;

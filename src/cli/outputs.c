@@ -2,10 +2,10 @@
 
 #include "cli/out.h"
 
-/* An output, and beside what. */
+/* An output, and the input or option that it is compared with. */
 struct pair {
     const struct ah_arg *output;
-    const char *path, *other; /* the other: "--model", INPUT */
+    const char *path, *other; /* path of the output; name of the other: "--model", INPUT */
 };
 
 static int apart(const struct pair *pair, const char *input)

@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIVE_NS 100000000LL                 /* between two redraws */
+#define LIVE_NS 100000000LL                 /* least time between two redraws */
 #define PLAIN_NS 5000000000LL               /* a plain line at least this often */
-enum { PLAIN_LINES = 60, MEAN_STEPS = 30 }; /* and about this many in a whole training; of the mean loss */
+enum { PLAIN_LINES = 60, MEAN_STEPS = 30 }; /* plain lines in a whole training, about; steps in the mean loss, about */
 
 static int64_t now_ns(void)
 {
@@ -34,7 +34,7 @@ char *ah__progress_clock(char text[24], double seconds)
     return text;
 }
 
-/* A mean that forgets; what came before the first step has no weight. */
+/* Adds a loss to a mean that forgets. The time before the first step has no weight. */
 static void note_loss(struct ah_progress *progress, double loss)
 {
     const double share = 2.0 / (MEAN_STEPS + 1);
@@ -44,7 +44,7 @@ static void note_loss(struct ah_progress *progress, double loss)
     progress->loss_weight += share * (1 - progress->loss_weight);
 }
 
-/* What may be cut where a terminal is narrow stands last. */
+/* Formats a line of progress. The parts that a narrow terminal may cut come last. */
 static void format(char *line, size_t size, const struct ah_progress *progress, const struct ah_step *step)
 {
     static const char *const lanes[] = {"c", "h2d", "d2h", "host"};
@@ -60,7 +60,7 @@ static void format(char *line, size_t size, const struct ah_progress *progress, 
         used += snprintf(line + used, size - (size_t)used, " (%.0f learned)", step->learned_per_s);
     if (used > 0 && (size_t)used < size)
         used += snprintf(line + used, size - (size_t)used, "  ETA %s", ah__progress_clock(left, step->eta_s));
-    /* nobody knows before the second step has ended */
+    /* lane times are unknown before the second step has ended */
     bool known = step->lane_busy[0] > 0;
     for (size_t i = 0; known && i < sizeof lanes / sizeof lanes[0] && used > 0 && (size_t)used < size; i++)
         used += snprintf(line + used, size - (size_t)used, "%s%s %.0f%%", i ? " " : "  ", lanes[i],
@@ -73,7 +73,8 @@ static int columns(FILE *to)
     return ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-/* Whether a plain line is due: the first, the last, and evenly between, every one of a short run. */
+/* Returns true if a plain line is due: at the first and the last step, and evenly in between. A short run prints every
+ * step. */
 static bool plain_due(const struct ah_progress *progress, const struct ah_step *step, int64_t now)
 {
     int64_t left = step->steps - progress->first_step + 1, every = left / PLAIN_LINES;

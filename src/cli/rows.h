@@ -1,5 +1,5 @@
 /* Rows of session/options.def inside a table of struct ah_arg. Takes AH_OF(train, plan, profile, simulate, fit,
- * inspect), which gives the command's own of six bits, and AH_AT(field), an offset in its struct. */
+ * inspect), which selects the command's own of six bits, and AH_AT(field), an offset in its struct. */
 #define AH_DEFAULT(value) .initial = #value,
 #define AH_SILENT(value)
 #define AH_OPEN

@@ -79,7 +79,7 @@ static void print_places(FILE *to, const struct ah_train_options *train)
     fprintf(to, "  %-14s autohete report %s\n", "on one page", folder);
 }
 
-/* Training is there to make the loss fall, below that of a uniform guess. */
+/* Prints whether the loss fell, and below the loss of a uniform guess. */
 static void print_trend(FILE *to, const struct ah_train_result *result)
 {
     const char *how = "fell", *hint = "";

@@ -30,7 +30,7 @@ static bool parse_value(int64_t *out, const char *text, bool size)
     return !errno && *text >= '0' && *text <= '9' && !*end && *out > 0;
 }
 
-/* FROM:TO:STEP; the text is cut at its colons. */
+/* Parses FROM:TO:STEP. The text is cut at its colons. False: it is malformed. */
 static bool parse_values(int64_t value[3], char *text, bool size)
 {
     for (int i = 0; i < 3; i++) {

@@ -16,7 +16,7 @@ static void escape(struct ah_terminal *terminal, size_t count)
     terminal->count -= count;
 }
 
-/* Shows every whole character of what is pending; a byte that cannot begin or go on one is shown as what it is. */
+/* Prints every whole character that is pending. A byte that is not part of a character is shown as \xNN. */
 static void drain(struct ah_terminal *terminal)
 {
     while (terminal->count > 0) {

@@ -1,4 +1,4 @@
-/* What the pickers share: how an item to be submitted is begun and what it waits for. Private to sched/. */
+/* Shared by the pickers: how an item to be submitted is begun, and its waits. Private to sched/. */
 #ifndef AH_SCHED_NEXT_H
 #define AH_SCHED_NEXT_H
 
@@ -10,7 +10,8 @@ static inline void wait_for(const struct ah_sched *sched, struct ah_next *next, 
         next->wait[next->waits++] = of->event;
 }
 
-/* Of no buffer, set or sum. Copied: a search begins many millions of items, and clearing one takes longer. */
+/* An item without buffer, set or sum. It is copied, since a search begins many millions of items and clearing one takes
+ * longer. */
 extern const struct ah_item ah__item_none;
 
 static inline void next_init(const struct ah_sched *sched, struct ah_next *next, enum ah_item_kind kind,
@@ -25,7 +26,8 @@ static inline void next_init(const struct ah_sched *sched, struct ah_next *next,
     next->waits = 0;
 }
 
-/* A free buffer, preferring one that nobody still reads, or else the one that frees first; -1: none. */
+/* Returns a free buffer, preferably one that nobody still reads, or else the one that becomes free first; -1: no
+ * buffer. */
 static inline int buffer_choose(const struct ah_sched *sched)
 {
     int best = -1;
@@ -41,7 +43,7 @@ static inline int buffer_choose(const struct ah_sched *sched)
     return best;
 }
 
-/* Whether one is free that nobody still reads. */
+/* Returns true if a buffer is free that nobody still reads. */
 static inline bool buffer_is_left(const struct ah_sched *sched)
 {
     int best = sched->free_buffers > 0 ? buffer_choose(sched) : -1;
@@ -57,7 +59,7 @@ static inline bool buffer_take(const struct ah_sched *sched, struct ah_next *nex
     return true;
 }
 
-/* Rounds of iterations that may not begin yet, or at all. */
+/* Returns true for rounds of iterations that may not begin yet, or at all. */
 static inline bool barred(const struct ah_sched *sched, int64_t round)
 {
     int64_t iteration = ah__iteration_of(sched, round);
@@ -65,17 +67,17 @@ static inline bool barred(const struct ah_sched *sched, int64_t round)
     return iteration >= sched->limit || (one_at_a_time && iteration > sched->iterations_complete);
 }
 
-/* The candidates of a priority queue: what has arrived, best key first; when nothing has arrived yet, what arrives
- * first. */
+/* The best candidate of a priority queue: of candidates that have arrived the one with the best key; if none has
+ * arrived, the one that arrives first. */
 struct choice {
-    int group; /* -1: none */
+    int group; /* -1: no candidate */
     bool arrived;
     int64_t key;
     bool settled; /* groups are considered in order, and no later one can be better */
 };
 
-/* Keeps the better of `best` and a group whose data `arrival` brings: of what has arrived the earliest group
- * (`earliest`), else what came first. Groups are considered in ascending order. */
+/* Keeps the better of `best` and a group whose data `arrival` brings: of groups that have arrived the earliest
+ * (`earliest`), else the one that arrived first. Groups are considered in ascending order. */
 static inline void consider(const struct ah_sched *sched, struct choice *best, int group,
                             const struct item_event *arrival, bool earliest)
 {

@@ -1,6 +1,6 @@
-/* What may be submitted next, lane by lane: every rule that orders items of a lane, but which parameters are fetched
- * next (fetches.c), which group is updated next (updates.c) and when activations may leave and come back
- * (activations.c). */
+/* Chooses the next item to submit, lane by lane: every rule that orders items of a lane, except which parameters are
+ * fetched next (fetches.c), which group is updated next (updates.c), and when activations (activations.c), sums
+ * (sums.c) and frozen lowest blocks (below.c) are moved. */
 #include "sched/activations.h"
 #include "sched/below.h"
 #include "sched/fetches.h"
@@ -9,7 +9,8 @@
 
 /* ---- compute lane ------------------------------------------------------------------------------------------------ */
 
-/* Waits for a group's parameters to be complete on this device; false while what brings them has not been submitted. */
+/* Waits for a group's parameters to be complete on this device; false while the item that brings them is not
+ * submitted. */
 static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int index, bool backward)
 {
     const struct group *group = &sched->groups[index];
@@ -22,7 +23,7 @@ static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int
     else if (group->on_host)
         of = again ? &group->refetch : &group->fetch;
     else
-        return true; /* where the master lies, or cast by this lane */
+        return true; /* the master is used itself, or this lane has cast it */
     bool in_buffer = group->pooled && !group->unsharded;
     int64_t fetched_in = ah__stays(sched, group) ? ah__first_round(sched, next->item.iteration) : next->item.round;
     if (!of->submitted || of->round != fetched_in || (in_buffer && group->param_buffer < 0))
@@ -36,14 +37,15 @@ static bool uses_embedding(const struct ah_sched *sched, int partition)
     return sched->config.shared_embedding && partition == sched->partitions - 1;
 }
 
-/* Iterations two apart share their result buffers. */
+/* Returns true if an iteration's results were copied to the host. Iterations k and k + 2 use the same result buffer. */
 static bool results_read(const struct ah_sched *sched, int64_t iteration)
 {
     return iteration < sched->first || sched->forward_only ||
            (sched->norm_iteration > iteration && ah__sched_passed(sched, &sched->norms[ah__sched_ring(iteration)]));
 }
 
-/* The embedding's gradient may be written to the place it shares with the head's, which has been offloaded or used. */
+/* Returns true if the embedding's gradient may be written to the memory it shares with the head's, which has been
+ * offloaded or used. */
 static bool head_gradient_over(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct group *head = &sched->groups[sched->partitions - 1];
@@ -58,7 +60,7 @@ static bool head_gradient_over(const struct ah_sched *sched, struct ah_next *nex
     return true;
 }
 
-/* The micro-batches that a forward or backward runs. */
+/* Sets the micro-batches that a forward or backward runs. */
 static void share_of_round(const struct ah_sched *sched, struct ah_item *item)
 {
     int rounds = sched->rounds, micro_batches = sched->config.micro_batches;
@@ -123,7 +125,7 @@ static bool update_ready(const struct ah_sched *sched, struct ah_next *next)
     wait_for(sched, next, &group->reduce);
     if (!sched->config.clips)
         return group->reduce.submitted;
-    const struct item_event *norm = &sched->groups[0].reduce; /* which comes last */
+    const struct item_event *norm = &sched->groups[0].reduce; /* the embedding's comes last */
     wait_for(sched, next, norm);
     return norm->submitted && norm->round == next->item.round;
 }
@@ -131,7 +133,7 @@ static bool update_ready(const struct ah_sched *sched, struct ah_next *next)
 static bool cast_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
 {
     const struct group *group = &sched->groups[step->partition];
-    if (group->on_host) { /* this rank's part, fetched once for both */
+    if (group->on_host) { /* this rank's part, fetched once for forward and backward */
         if (!group->fetch.submitted || group->fetch.round != next->item.round ||
             !ah__sched_params_final(sched, next->item.round))
             return false;
@@ -154,7 +156,7 @@ static bool compute_ready(const struct ah_sched *sched, struct ah_next *next, co
     }
 }
 
-/* Items in flight on compute and h2d, whose order is known long ahead; d2h has half as many. */
+/* Returns the most items in flight on compute and h2d, whose order is known long before; d2h has half as many. */
 static int depth(const struct ah_sched *sched)
 {
     return sched->config.queue_depth > QUEUE_DEPTH ? sched->config.queue_depth : QUEUE_DEPTH;
@@ -179,10 +181,11 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
     int64_t iteration = sched->input_iteration, computed = ah__iteration_of(sched, sched->compute.round);
     if (barred(sched, ah__first_round(sched, iteration)) || iteration > computed + 1)
         return false;
-    /* Several ranks: the stop and save flags lie with the tokens until the results of the iteration are summed. */
+    /* With several ranks the stop and save flags are stored with the tokens until the results of the iteration are
+     * summed. */
     if (sched->config.switches.world_size > 1 && !results_read(sched, iteration - 2))
         return false;
-    if (iteration >= sched->first + 2) { /* its buffers are those of two iterations ago */
+    if (iteration >= sched->first + 2) { /* its buffers are those of iteration - 2 */
         const struct item_event *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];
         if (iteration - 2 >= computed || !ah__sched_passed(sched, reader))
             return false;
@@ -191,8 +194,8 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
-/* Activations are needed in backward, before anything of the next iteration, and before what blocks below need; and a
- * fetch that would have to wait for its buffer does so off the lane. */
+/* Returns true if activations come before a fetch: they are needed in backward, before the next iteration and before
+ * lower blocks; and a fetch that would have to wait for its buffer does so off the lane. */
 static bool activations_first(const struct ah_next *activations, const struct ah_next *fetch)
 {
     return fetch->item.kind == AH_ITEM_PREFETCH || fetch->waits > 0 ||
@@ -213,11 +216,12 @@ static bool parameters_next(const struct ah_sched *sched, struct ah_next *next)
     }
     if (sched->config.switches.staged == 0 || (fetches && next->waits == 0))
         return fetches;
-    /* Nor does a fetch that waits for its buffer keep states from using the lane. */
+    /* A fetch that waits for its buffer does not keep states from using the lane either. */
     return !fetches || ah__update_choose(sched, true).arrived ? ah__states_next(sched, next) : true;
 }
 
-/* Of the next round, blocks below come when the lane has nothing else to do. */
+/* Chooses the next item. Frozen lowest blocks for the next round are fetched only if the lane has nothing else to
+ * do. */
 static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 {
     return parameters_next(sched, next) ||
@@ -226,7 +230,8 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 
 /* ---- device to host, host ---------------------------------------------------------------------------------------- */
 
-/* Loss k, norms k, loss k+1, ... in this order; `arrived_only`: not if the lane would have to wait for it. */
+/* Makes the next result: loss k, norms k, loss k+1, ... in this order; `arrived_only`: not if the lane would have to
+ * wait for it. */
 static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
 {
     bool loss = sched->forward_only || sched->loss_iteration <= sched->norm_iteration;
@@ -244,7 +249,8 @@ static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool
     return true;
 }
 
-/* A gradient may leave once it is this rank's part of the sum. */
+/* Returns the item after which a gradient may be offloaded: with several ranks it is then this rank's part of the
+ * sum. */
 static const struct item_event *gradient_source(const struct ah_sched *sched, const struct group *group)
 {
     return sched->config.switches.world_size > 1 ? &group->reduce : &group->backward;
@@ -276,8 +282,9 @@ static void gradient_out(const struct ah_sched *sched, struct ah_next *next, int
     wait_for(sched, next, gradient_source(sched, group));
 }
 
-/* Activations against a gradient of the iteration before. Both are there: the one that forward comes to first, this to
- * the next block that uses the stage, that to its own. Neither is: what arrives first. */
+/* Returns true if activations are offloaded before a gradient of the iteration before. If both have arrived, the one
+ * that forward needs first goes first: activations block the next block that uses their staging buffer, a gradient its
+ * own block. If neither has, the one that arrives first. */
 static bool activations_leave_first(const struct ah_sched *sched, const struct group *activations,
                                     const struct choice *gradient)
 {
@@ -290,7 +297,7 @@ static bool activations_leave_first(const struct ah_sched *sched, const struct g
     return ah__passing_block(&sched->config.switches, above) <= gradient->group;
 }
 
-/* A gradient or activations. */
+/* Makes the next offload, of a gradient or of activations. */
 static bool offload_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
 {
     struct choice gradient = gradient_choose(sched);
@@ -306,7 +313,7 @@ static bool offload_next(const struct ah_sched *sched, struct ah_next *next, boo
     return true;
 }
 
-/* The lowest block that has served in forward goes home. */
+/* Makes the next EVICT: of the lowest block whose forward was submitted. */
 static bool evict_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->evicting.count == 0)
@@ -320,8 +327,9 @@ static bool evict_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
-/* Results are a few bytes that somebody waits for: they go first once they are there, then sums and gradients, whose
- * places backward waits for. Where states are staged too, the lane does not wait for what is still to be made. */
+/* Chooses the next item. Results are a few bytes that somebody waits for: they go first once they have arrived, then
+ * sums and gradients, for whose memory backward waits. If states are staged too, the lane does not wait for items that
+ * have not arrived. */
 static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_D2H] >= depth(sched) / 2)
@@ -333,7 +341,7 @@ static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
                       result_next(sched, next, false)));
 }
 
-/* Blocks that are updated on the device take the other way. */
+/* Chooses the next item. Staged updates are on other lanes. */
 static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 {
     return sched->in_flight[AH_LANE_HOST] < HOST_DEPTH && ah__update_next(sched, next, false);
@@ -341,8 +349,8 @@ static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 
 /* ---- between ranks ----------------------------------------------------------------------------------------------- */
 
-/* What a gather reads: this rank's part, fetched, cast, or (unsharded blocks; embedding and head on the device)
- * updated. */
+/* Returns the item that a gather waits for: this rank's part is fetched, cast, or (unsharded blocks; embedding and head
+ * on the device) updated. */
 static const struct item_event *gather_source(const struct group *group, const struct step *step)
 {
     if (group->casts || group->casts_once)
@@ -381,9 +389,9 @@ static bool reduce_ready(const struct ah_sched *sched, struct ah_next *next, con
     return true;
 }
 
-/* One order, whatever the timing: a collective is the same one on all ranks, so that all must come to it. */
 const struct ah_item ah__item_none = {.sum = -1, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1};
 
+/* Chooses the next collective, in one order whatever the timing: all ranks must start the same one. */
 static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->comm;

@@ -1,9 +1,9 @@
-/* Priority scheduling: gradients leave, and groups are updated, earliest block first, because the next iteration needs
- * them in that order; the next iteration starts while this one's updates still run.
+/* Priority scheduling: gradients are offloaded, and groups updated, earliest block first, because the next iteration
+ * needs them in that order; the next iteration starts while this one's updates still run.
  *
- * One step beyond the paper: parameters are fetched for the next iteration in forward order, but when the next in order
+ * One addition to the paper: parameters are fetched for the next iteration in forward order, but if the next in order
  * is not updated yet, one that is may overtake it, memory permitting. Backward finishes the last blocks first, so
- * without this the link to the device lies idle through backward and is the bottleneck in forward. `autohete-paper` is
+ * without this the link to the device is idle through backward and is the bottleneck in forward. `autohete-paper` is
  * the system without it, and with the paper's switches only. */
 #include "sched/internal.h"
 

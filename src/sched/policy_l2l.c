@@ -15,7 +15,7 @@ static bool alone_item(const struct ah_sched *sched, const struct ah_item *item)
     return nothing_runs(sched);
 }
 
-/* When its block is entered. */
+/* Returns true if nothing runs and the compute lane has come to the block. */
 static bool entered_alone(const struct ah_sched *sched, const struct ah_item *item)
 {
     return nothing_runs(sched) && ah__sched_entered(sched, item);

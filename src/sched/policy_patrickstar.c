@@ -1,13 +1,13 @@
 /* PatrickStar (IEEE TPDS 2023), in its steady state: one chunk a block. A chunk that is not on the device is fetched
- * when its block is entered, nothing else going on; what is evicted under pressure is what is needed last, so in
- * forward the earliest blocks, and in backward the gradients of the latest. A chunk has one home at a time, so evicting
- * is a copy, of parameters that have not changed, too. Gradients take the place of parameters. After the whole backward
- * the chunks are updated, those with room for their states on the device there, the others on the host: gradient to the
- * host, update, parameters back, of one chunk beside the update of another. */
+ * when its block is entered, while nothing else runs. Chunks needed last are evicted first: in forward the earliest
+ * blocks, in backward the gradients of the latest. A chunk is in one memory at a time, so evicting is a copy, even of
+ * parameters that have not changed. Gradients replace parameters. After the whole backward the chunks are updated, on
+ * the device if their states fit there, else on the host: gradient to the host, update, parameters back, of one chunk
+ * during the update of another. */
 #include "sched/internal.h"
 
-/* The next forward begins when all updates are over; by then all but the last chunk's parameters are back. What leaves
- * makes room: evicting is a copy that computing waits for. */
+/* The next forward begins when all updates are over; by then the parameters of all chunks but the last are back.
+ * Computing waits for evictions, which are copies that make room. */
 static bool computes_alone(const struct ah_sched *sched, const struct ah_item *item)
 {
     bool leaving = sched->evicting.count > 0 || !ah__sched_idle(sched, AH_LANE_D2H);
@@ -19,7 +19,8 @@ static bool computes_alone(const struct ah_sched *sched, const struct ah_item *i
     return true;
 }
 
-/* On demand: the compute lane stands before the block. Blocks that stay: right after their update. */
+/* Fetches a block on demand, when the compute lane has come to it; blocks that stay are fetched right after their
+ * update. */
 static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *item)
 {
     if (item->kind == AH_ITEM_PREFETCH && !sched->groups[item->partition].refetches)
@@ -27,13 +28,13 @@ static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *
     return ah__sched_entered(sched, item) && ah__sched_idle(sched, AH_LANE_COMPUTE);
 }
 
-/* Gradients wait for the end of backward unless there is no room for them. */
+/* Gradients are offloaded after backward, or earlier if no buffer is free. */
 static bool leaves_when_it_must(const struct ah_sched *sched, int group)
 {
     return ah__sched_backward_over(sched, group) || sched->free_buffers == 0;
 }
 
-/* Index 0 .. 2*(2*layers+1)-1: with and without checkpointing; from all chunks on the device with their states to ever
+/* Index 0 .. 2*(2*layers+1)-1: without and with checkpointing; from all chunks on the device with their states to ever
  * fewer states, then ever fewer parameters there. */
 static bool chunks(struct ah_switches *out, int layers, int index)
 {
@@ -52,7 +53,7 @@ static bool chunks(struct ah_switches *out, int layers, int index)
 const struct ah_policy ah__policy_patrickstar = {
     .name = "patrickstar",
     .description = "chunks fetched on demand and evicted by copies, updated after backward",
-    .overtakes = true, /* what stays returns right after its update, before what was evicted is fetched */
+    .overtakes = true, /* chunks that stay return right after their update, before evicted ones are fetched */
     .evicts = true,
     .earliest_gradient = true,
     .earliest_update = true,

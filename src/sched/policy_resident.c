@@ -1,5 +1,4 @@
-/* Everything on the device: the reference for exactness and the upper bound for speed. The queues never hold anything.
- */
+/* Everything on the device: the reference for exactness and the upper bound for speed. The queues are always empty. */
 #include "sched/internal.h"
 
 static bool everything_on_the_device(struct ah_switches *out, int layers, int index)

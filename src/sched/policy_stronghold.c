@@ -1,9 +1,10 @@
 /* StrongHold (SC 2022): a window of W blocks on the device. Embedding, head and the first W blocks are updated on the
- * device, the others on the host. Forward: block i+W is fetched before block i runs and block i leaves after it; the
- * last W stay. Backward likewise downwards; each gradient then goes home and is updated, first come first served, and
- * block i's update must be over before block i-W's backward starts. Nothing crosses the end of the iteration. W is the
- * number of blocks on the device: by its own rule the smallest that hides transfers behind W blocks of compute, else
- * the largest that fits; `stronghold-best` takes the W that makes the step shortest, which its authors do not. */
+ * device, the others on the host. Forward: block i+W is fetched before block i runs and block i is released after it;
+ * the last W stay. Backward does the same downwards; each gradient is then offloaded and updated, first come first
+ * served, and block i's update must be over before block i-W's backward starts. Nothing crosses the end of the
+ * iteration. W is the number of blocks on the device: by its own rule the smallest that hides transfers behind W blocks
+ * of compute, else the largest that fits; `stronghold-best` uses the W that makes the step shortest, which its authors
+ * do not. */
 #include "sched/internal.h"
 
 static int window(const struct ah_sched *sched)
@@ -32,11 +33,13 @@ static bool window_reached(const struct ah_sched *sched, const struct ah_item *i
     return item->partition - window(sched) <= forwards;
 }
 
-/* In flight at once: parameters of the window and of the block that comes next, a gradient that is being written and
- * one that leaves. Where memory is short, gradients take the buffers of parameters that have served. */
+/* Buffers in use at the same time: parameters of the window and of the next block, a gradient that is being written and
+ * one that is being offloaded. If memory is short, gradients take the buffers of parameters that are not needed any
+ * more. */
 enum { NEXT = 1, GRADIENTS = 2, PLACEMENTS_OF_WINDOW = 2 * (GRADIENTS + 1) };
 
-/* Windows from one block up; each with ever fewer buffers for gradients; each without and with checkpointing. */
+/* Placements: windows from one block up; each with ever fewer buffers for gradients; each without and with
+ * checkpointing. */
 static bool windows(struct ah_switches *out, int layers, int index)
 {
     int blocks = index / PLACEMENTS_OF_WINDOW + 1, on_host = layers - blocks;
@@ -49,7 +52,8 @@ static bool windows(struct ah_switches *out, int layers, int index)
     return blocks <= layers;
 }
 
-/* A block arrives while W others are computed, forward and backward, and its gradient leaves likewise. */
+/* Returns true if a block arrives while W others are computed, in forward and in backward, and its gradient is
+ * offloaded in that time too. */
 static bool hides_transfers(const struct ah_switches *placement, const struct ah_costs *costs)
 {
     int64_t blocks = placement->layers - placement->offload_optimizer;

@@ -1,9 +1,9 @@
-/* ZeRO-Offload (USENIX ATC 2021): all compute parameters on the device, all optimizer states on the host. Gradients
- * leave in backward order while backward goes on. After the whole backward the host updates all groups in order, one
- * group's update beside the return of the one before; the next forward starts when the last parameters have arrived. */
+/* ZeRO-Offload (USENIX ATC 2021): all compute parameters on the device, all optimizer states on the host. Gradients are
+ * offloaded in backward order while backward runs. After the whole backward the host updates all groups in order, one
+ * group's update during the return of the one before; the next forward starts when the last parameters have arrived. */
 #include "sched/internal.h"
 
-enum { BUCKETS = 2 }; /* gradients on the device: one being written, one leaving */
+enum { BUCKETS = 2 }; /* gradients on the device: one being written, one being offloaded */
 
 static bool all_states_on_the_host(struct ah_switches *out, int layers, int index)
 {

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Of several ranks where nothing is cast: parameters of a block that comes again; and its gradient and one that
- * leaves, unless they have places of their own. */
+/* Returns the fewest buffers with several ranks if nothing is cast: for the parameters of a re-fetched block, and,
+ * unless gradients have memory of their own, for its gradient and one being offloaded. */
 static int rank_least(const struct ah_sched_config *config)
 {
     if (!config->own_gradients)
@@ -21,14 +21,14 @@ int ah__sched_min_buffers(const struct ah_sched_config *given)
     if (config->switches.world_size > 1) /* nothing stays: every block is gathered again */
         return device ? device : rank_least(config);
     int least = config->switches.offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
-    if (config->own_gradients) /* a block that comes again, beside those that stay */
+    if (config->own_gradients) /* a re-fetched block, besides those that stay */
         least = held + (config->switches.offload_params > 0 ? 1 : 0);
     int at_once = config->switches.offload_optimizer + ah__sched_device_buffers(config, false);
     if (config->policy->all_at_once && at_once > least)
         least = at_once;
     if (config->switches.offload_optimizer && device)
         device = device > 2 ? device : 2;
-    int none = config->own_gradients ? 0 : 1; /* blocks on the device need none beside frozen parameters */
+    int none = config->own_gradients ? 0 : 1; /* blocks on the device need no buffer besides frozen parameters */
     return least > device ? least : device > 0 ? device : none;
 }
 
@@ -84,8 +84,8 @@ static void add_update(struct ah_sched *sched, int partition)
         step_add(&sched->compute, AH_ITEM_UPDATE_DEVICE, partition, AH_PHASE_BACKWARD);
 }
 
-/* With several ranks a cast may be one block ahead, so that the gather runs beside the block before, and an update is
- * one block late, so that the reduction does. */
+/* Makes the compute lane's steps. With several ranks a cast may be one block ahead, so that the gather runs during the
+ * block before, and an update is one block late, so that the reduction does. */
 static void compute_init(struct ah_sched *sched)
 {
     int last = sched->partitions - 1,
@@ -145,8 +145,8 @@ static void sums_init(struct ah_sched *sched)
     }
 }
 
-/* In backward the parameters of the block below are gathered before the gradient of this one is reduced: the compute
- * lane waits for them. */
+/* Makes the steps of collectives. In backward the parameters of the block below are gathered before this block's
+ * gradient is reduced, since the compute lane waits for them. */
 static void collectives_init(struct ah_sched *sched)
 {
     int last = sched->partitions - 1;
@@ -259,7 +259,7 @@ static void sum_places_restart(struct ah_sched *sched, int64_t round)
         sched->sum_places[(first + i) % AH_SUM_PLACES] = (struct sum_place){.next = first + i};
 }
 
-/* Everything is complete, so the next iteration starts from the same state whatever ran before. */
+/* Everything is complete, so the next iteration starts from the same state, whatever ran before. */
 void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
 {
     struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,     &sched->in,

@@ -173,7 +173,7 @@ static int tell_bytes(struct ah_training *training, const char *model_path, bool
 static int check_resumed(const struct ah_training *training, const char *path)
 {
     const struct ah_train_options *now = training->options;
-    const struct ah_run_config *then = &training->run_config;
+    const struct ah_train_options *then = &training->run_config.asked;
     const struct {
         const char *name, *found, *expected;
     } asked[] = {{"data_format", now->data_format, then->data_format ? then->data_format : "auto"},

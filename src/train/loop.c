@@ -69,15 +69,18 @@ static int64_t targets_count(const struct ah_batch *batch, int64_t tokens)
 
 static int begin(struct ah_loop *loop, const struct ah_batch *batch)
 {
+    const struct ah_settings *settings = loop->settings;
+    const struct ah_schedule schedule = ah__settings_schedule(settings);
+    const struct ah_adamw adamw = {settings->beta1, settings->beta2, settings->eps, settings->weight_decay};
     struct ah_adam adam;
     int64_t number = loop->begun + 1;
     if (in_flight(loop) == 0) { /* an evaluation's time and work are no step's */
         loop->last_ns = loop->dev->ops->now_ns(loop->dev);
         ah__run_busy(loop->busy_ns, loop->run);
     }
-    ah__adam_init(&adam, &loop->settings->adamw, ah__schedule_lr(&loop->settings->schedule, number), number);
-    adam.draw = (uint32_t)ah__hash_int((uint64_t)number, ah__hash_text("moments", loop->settings->seed));
-    loop->targets[number % AH_RUN_IN_FLIGHT] = targets_count(batch, loop->settings->batch * loop->settings->seq);
+    ah__adam_init(&adam, &adamw, ah__schedule_lr(&schedule, number), number);
+    adam.draw = (uint32_t)ah__hash_int((uint64_t)number, ah__hash_text("moments", settings->seed));
+    loop->targets[number % AH_RUN_IN_FLIGHT] = targets_count(batch, settings->batch * settings->seq);
     AH_TRY(ah__run_begin(loop->run, batch, &adam, flags_of(loop)));
     loop->begun = number;
     return AH_OK;
@@ -150,9 +153,10 @@ static void measure_lanes(struct ah_loop *loop, const struct ah_run_result *resu
 static void fill_step(struct ah_step *step, const struct ah_loop *loop, int64_t number, int64_t ns)
 {
     const struct ah_settings *settings = loop->settings;
+    const struct ah_schedule schedule = ah__settings_schedule(settings);
     step->step = number;
     step->steps = settings->steps;
-    step->lr = ah__schedule_lr(&settings->schedule, number);
+    step->lr = ah__schedule_lr(&schedule, number);
     step->tokens_per_s = (double)(settings->batch * settings->seq) * 1e9 / (double)ns;
     step->learned_per_s = (double)loop->targets[number % AH_RUN_IN_FLIGHT] * 1e9 / (double)ns;
     step->eta_s = (double)(step->steps - number) * loop->smooth_ns * 1e-9;

@@ -31,18 +31,6 @@ static int save(const struct ah_training *training, const char *name,
     return status;
 }
 
-/* The real paths of the model, of a plan's file and of a chat template's, null for what is none. */
-static int run_config_paths(char **model, char **plan, char **template, const struct ah_train_options *options)
-{
-    if (!options->model && options->model_path)
-        AH_TRY(ah__path_real(model, options->model_path));
-    if (options->plan && strchr(options->plan, '.')) /* a file, which is found from anywhere */
-        AH_TRY(ah__path_real(plan, options->plan));
-    if (options->chat_template)
-        AH_TRY(ah__path_real(template, options->chat_template));
-    return AH_OK;
-}
-
 static struct ah_data_facts facts_of(const struct ah_training *training, const struct ah_tokens_info *info)
 {
     return (struct ah_data_facts){
@@ -71,39 +59,29 @@ static int data_facts(struct ah_data_facts **out, const struct ah_training *trai
     return AH_OK;
 }
 
+/* The options as a later training takes them. */
+static struct ah_train_options asked_of(const struct ah_training *training)
+{
+    struct ah_train_options asked = *training->options;
+    asked.data_path = training->saver.state.data_path;
+    if (asked.model || !asked.model_path)
+        asked.model_path = training->has_run_config ? training->run_config.asked.model_path : NULL;
+    if (asked.budget.device_bytes == AH_NO_LIMIT)
+        asked.budget.device_bytes = 0;
+    if (asked.budget.host_bytes == AH_NO_LIMIT)
+        asked.budget.host_bytes = 0;
+    return asked;
+}
+
 static int save_run_config(const struct ah_training *training, const char *path)
 {
-    const struct ah_train_options *options = training->options;
-    struct ah_data_facts *facts_of_data = NULL;
-    const char *model = options->model ? NULL : options->model_path;
-    char *model_real = NULL, *plan_real = NULL, *template_real = NULL, *adapter_real = NULL;
     struct ah_dev_info device;
+    char *plan = NULL;
     training->session->dev->ops->info(training->session->dev, &device);
-    int status = run_config_paths(&model_real, &plan_real, &template_real, options);
-    if (status == AH_OK && options->adapter_dir)
-        status = ah__path_real(&adapter_real, options->adapter_dir);
-    if (status == AH_OK)
-        status = data_facts(&facts_of_data, training);
     struct ah_run_config run_config = {
-        .model_path = model_real                 ? model_real
-                      : training->has_run_config ? training->run_config.model_path
-                                                 : model,
-        .data_path = training->saver.state.data_path,
-        .data_format = options->data_format,
-        .eos = options->eos,
-        .chat_template = template_real,
-        .train_on = options->train_on,
-        .device = options->device,
-        .plan = plan_real ? plan_real : options->plan,
-        .passes = options->passes,
-        .policy = options->policy,
-        .adapter = adapter_real,
-        .no_dropout = options->no_dropout,
-        .dev = options->dev,
-        .budget = {.device_bytes = options->budget.device_bytes == AH_NO_LIMIT ? 0 : options->budget.device_bytes,
-                   .host_bytes = options->budget.host_bytes == AH_NO_LIMIT ? 0 : options->budget.host_bytes},
+        .asked = asked_of(training),
+        .passes = training->options->passes,
         .settings = training->settings,
-        .data = facts_of_data,
         .data_count = training->data ? ah__mixture_count(training->data) : 1,
     };
     struct ah_run_facts facts = {
@@ -112,13 +90,15 @@ static int save_run_config(const struct ah_training *training, const char *path)
         .parameters = ah__partition_params(training->session->partition),
         .step = training->resumed.step,
     };
+    int status = data_facts(&run_config.data, training);
+    if (status == AH_OK && run_config.asked.plan && strchr(run_config.asked.plan, '.')) /* a file */
+        status = ah__path_real(&plan, run_config.asked.plan);
+    if (plan)
+        run_config.asked.plan = plan;
     if (status == AH_OK)
         status = ah__run_config_save(&run_config, &facts, path);
-    ah__free(model_real);
-    ah__free(plan_real);
-    ah__free(template_real);
-    ah__free(adapter_real);
-    ah__free(facts_of_data);
+    ah__free(plan);
+    ah__free(run_config.data);
     return status;
 }
 

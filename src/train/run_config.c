@@ -9,13 +9,52 @@
 
 enum { FORMAT = 1 };
 static const char file_name[] = "run.json";
-static const int64_t most = (int64_t)1 << 52;
+static const int64_t most = (int64_t)1 << 52, count_most = 4096;
+
+/* The options that it keeps, in itself or in its object "data". */
+static const struct row {
+    const char *key; /* null: not kept */
+    bool of_data;
+    enum ah_option_kind kind;
+    enum ah_option_resume resume;
+    size_t at; /* offset in struct ah_train_options */
+} rows[] = {
+#define AH_KEY_STATE NULL, false
+#define AH_KEY_NONE NULL, false
+#define AH_KEY_RUN(key) key, false
+#define AH_KEY_DATA(key) key, true
+#define AH_OPTION(field, name, kind, group, users, meta, default_, limits, resume, stored, help)                       \
+    {AH_KEY_##stored, AH_OPTION_##kind, AH_RESUME_##resume, offsetof(struct ah_train_options, field)},
+#include "session/options.def"
+};
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static int add_text(cJSON *object, const char *key, const char *text)
+static size_t size_of(const struct row *row)
 {
-    return text ? ah__json_add_string(object, key, text) : AH_OK;
+    return row->kind == AH_OPTION_FLAG ? sizeof(bool) : row->kind == AH_OPTION_INT ? sizeof(int) : sizeof(int64_t);
+}
+
+static bool is_unset(const struct row *row, const void *at)
+{
+    static const char zeros[sizeof(int64_t)];
+    return memcmp(at, zeros, size_of(row)) == 0;
+}
+
+/* Texts and flags are there where they are set, numbers always. */
+static bool may_lack(const struct row *row)
+{
+    return row->kind >= AH_OPTION_FLAG;
+}
+
+static int add_rows(cJSON *object, const struct ah_train_options *asked, bool of_data)
+{
+    for (const struct row *row = rows; row < rows + AH_LENGTH(rows); row++) {
+        const void *at = (const char *)asked + row->at;
+        if (row->key && row->of_data == of_data && !(may_lack(row) && is_unset(row, at)))
+            AH_TRY(ah__option_add(object, row->key, row->kind, at));
+    }
+    return AH_OK;
 }
 
 static int add_object(cJSON **out, cJSON *object, const char *key)
@@ -77,11 +116,7 @@ static int add_data(cJSON *tree, const struct ah_run_config *run_config)
 {
     cJSON *data;
     AH_TRY(add_object(&data, tree, "data"));
-    AH_TRY(add_text(data, "path", run_config->data_path));
-    AH_TRY(add_text(data, "format", run_config->data_format));
-    AH_TRY(add_text(data, "eos", run_config->eos));
-    AH_TRY(add_text(data, "chat_template", run_config->chat_template));
-    AH_TRY(add_text(data, "train_on", run_config->train_on));
+    AH_TRY(add_rows(data, &run_config->asked, true));
     return add_sources(data, run_config);
 }
 
@@ -99,23 +134,6 @@ static int add_machine(cJSON *tree, const struct ah_run_facts *facts)
     return ah__json_add_string(machine, "arithmetic", facts->arithmetic);
 }
 
-static int add_asked(cJSON *tree, const struct ah_run_config *run_config)
-{
-    AH_TRY(add_text(tree, "device", run_config->device));
-    AH_TRY(add_text(tree, "plan", run_config->plan));
-    AH_TRY(add_text(tree, "policy", run_config->policy));
-    if (run_config->passes)
-        AH_TRY(ah__json_add_int(tree, "passes", run_config->passes));
-    AH_TRY(add_text(tree, "adapter", run_config->adapter));
-    if (run_config->no_dropout)
-        AH_TRY(ah__json_add_bool(tree, "no_dropout", true));
-    AH_TRY(ah__json_add_int(tree, "threads", run_config->dev.threads));
-    AH_TRY(ah__json_add_int(tree, "host_threads", run_config->dev.host_threads));
-    AH_TRY(ah__json_add_int(tree, "link_bytes_per_s", run_config->dev.link_bytes_per_s));
-    AH_TRY(ah__json_add_int(tree, "device_memory", run_config->budget.device_bytes));
-    return ah__json_add_int(tree, "host_memory", run_config->budget.host_bytes);
-}
-
 static int fill(cJSON *tree, const struct ah_run_config *run_config, const struct ah_run_facts *facts)
 {
     char started[32];
@@ -127,10 +145,11 @@ static int fill(cJSON *tree, const struct ah_run_config *run_config, const struc
     AH_TRY(ah__json_add_string(tree, "version", ah_version()));
     AH_TRY(ah__json_add_string(tree, "started", started));
     AH_TRY(ah__json_add_int(tree, "started_at_step", facts->step));
-    AH_TRY(add_text(tree, "model", run_config->model_path));
     AH_TRY(ah__json_add_int(tree, "parameters", facts->parameters));
     AH_TRY(add_data(tree, run_config));
-    AH_TRY(add_asked(tree, run_config));
+    AH_TRY(add_rows(tree, &run_config->asked, false));
+    if (run_config->passes)
+        AH_TRY(ah__json_add_int(tree, "passes", run_config->passes));
     AH_TRY(add_object(&settings, tree, "settings"));
     AH_TRY(ah__settings_save(settings, &run_config->settings));
     return add_machine(tree, facts);
@@ -158,17 +177,12 @@ bool ah__run_config_exists(const char *dir)
     return exists;
 }
 
-static int read_text(const char **out, const struct ah_json *json, const char *key)
+static int read_rows(struct ah_train_options *out, const struct ah_json *json, bool of_data)
 {
-    *out = NULL;
-    return ah__json_has(json, key) ? ah__json_string(out, json, key) : AH_OK;
-}
-
-static int read_count(int *out, const struct ah_json *json, const char *key)
-{
-    int64_t value;
-    AH_TRY(ah__json_int(&value, json, key, 0, 4096));
-    *out = (int)value;
+    for (const struct row *row = rows; row < rows + AH_LENGTH(rows); row++)
+        if (row->key && row->of_data == of_data && !(may_lack(row) && !ah__json_has(json, row->key)))
+            AH_TRY(ah__option_read((char *)out + row->at, json, row->key, row->kind, 0,
+                                   row->kind == AH_OPTION_INT ? count_most : most));
     return AH_OK;
 }
 
@@ -211,11 +225,7 @@ static int read_data(struct ah_run_config *out, const struct ah_json *json)
 {
     struct ah_json data;
     AH_TRY(ah__json_object(&data, json, "data"));
-    AH_TRY(read_text(&out->data_path, &data, "path"));
-    AH_TRY(read_text(&out->data_format, &data, "format"));
-    AH_TRY(read_text(&out->eos, &data, "eos"));
-    AH_TRY(read_text(&out->chat_template, &data, "chat_template"));
-    AH_TRY(read_text(&out->train_on, &data, "train_on"));
+    AH_TRY(read_rows(&out->asked, &data, true));
     return read_sources(out, &data);
 }
 
@@ -224,21 +234,10 @@ static int read_all(struct ah_run_config *out, const struct ah_json *json)
     struct ah_json settings;
     int64_t format;
     AH_TRY(ah__json_int(&format, json, "format", FORMAT, FORMAT));
-    AH_TRY(read_text(&out->model_path, json, "model"));
     AH_TRY(read_data(out, json));
-    AH_TRY(read_text(&out->device, json, "device"));
-    AH_TRY(read_text(&out->plan, json, "plan"));
-    AH_TRY(read_text(&out->policy, json, "policy"));
+    AH_TRY(read_rows(&out->asked, json, false));
     if (ah__json_has(json, "passes"))
-        AH_TRY(read_count(&out->passes, json, "passes"));
-    AH_TRY(read_text(&out->adapter, json, "adapter"));
-    if (ah__json_has(json, "no_dropout"))
-        AH_TRY(ah__json_bool(&out->no_dropout, json, "no_dropout"));
-    AH_TRY(read_count(&out->dev.threads, json, "threads"));
-    AH_TRY(read_count(&out->dev.host_threads, json, "host_threads"));
-    AH_TRY(ah__json_int(&out->dev.link_bytes_per_s, json, "link_bytes_per_s", 0, most));
-    AH_TRY(ah__json_int(&out->budget.device_bytes, json, "device_memory", 0, most));
-    AH_TRY(ah__json_int(&out->budget.host_bytes, json, "host_memory", 0, most));
+        AH_TRY(ah__option_read(&out->passes, json, "passes", AH_OPTION_INT, 0, count_most));
     AH_TRY(ah__json_object(&settings, json, "settings"));
     return ah__settings_load(&out->settings, &settings);
 }
@@ -268,45 +267,34 @@ void ah__run_config_free(struct ah_run_config *run_config)
 
 /* ---- using ------------------------------------------------------------------------------------------------------- */
 
-static void take_text(const char **option, const char *text)
+/* An option that is not set becomes the run's. */
+static void take(struct ah_train_options *options, const struct row *row, const struct ah_train_options *stored)
 {
-    if (!*option)
-        *option = text;
-}
-
-static void take_bytes(int64_t *option, int64_t bytes)
-{
-    if (!*option)
-        *option = bytes;
+    char *option = (char *)options + row->at;
+    if (is_unset(row, option))
+        memcpy(option, (const char *)stored + row->at, size_of(row));
 }
 
 void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_config *run_config, bool again)
 {
-    /* A device that was asked for comes with its own threads and link. */
-    if (!options->device && !options->dev.threads && !options->dev.link_bytes_per_s && !options->dev.host_threads) {
-        uint64_t jitter_seed = options->dev.jitter_seed;
-        options->dev = run_config->dev;
-        options->dev.jitter_seed = jitter_seed;
-        options->device = run_config->device;
-    }
+    struct ah_train_options stored = run_config->asked;
+    const struct ah_tuning *tuning = &options->tuning;
     if (!options->plan && !options->passes)
         options->passes = run_config->passes;
-    if (!options->passes)
-        take_text(&options->plan, run_config->plan);
-    take_text(&options->policy, run_config->policy);
-    take_bytes(&options->budget.device_bytes, run_config->budget.device_bytes);
-    take_bytes(&options->budget.host_bytes, run_config->budget.host_bytes);
-    if (!again || !options->data_path)
-        take_text(&options->data_format, run_config->data_format);
-    take_text(&options->eos, run_config->eos);
-    take_text(&options->train_on, run_config->train_on);
-    options->no_dropout = options->no_dropout || run_config->no_dropout;
-    if (!again)
-        return;
-    if (!options->tuning.lora_rank && !options->tuning.freeze && !options->tuning.lora_targets)
-        take_text(&options->adapter_dir, run_config->adapter);
-    take_text(&options->chat_template, run_config->chat_template); /* a checkpoint has it among its files */
-    if (!options->model)
-        take_text(&options->model_path, run_config->model_path);
-    take_text(&options->data_path, run_config->data_path);
+    if (options->passes)
+        stored.plan = NULL;
+    /* A device that was asked for comes with its own threads and link. */
+    if (options->device || options->dev.threads || options->dev.link_bytes_per_s || options->dev.host_threads) {
+        stored.device = NULL;
+        stored.dev = (struct ah_dev_options){0};
+    }
+    if (again && options->data_path)
+        stored.data_format = NULL;
+    if (tuning->lora_rank || tuning->freeze || tuning->lora_targets)
+        stored.adapter_dir = NULL;
+    if (options->model)
+        stored.model_path = NULL;
+    for (size_t i = 0; i < AH_LENGTH(rows); i++)
+        if (rows[i].key && (again || rows[i].resume != AH_RESUME_ANEW))
+            take(options, &rows[i], &stored);
 }

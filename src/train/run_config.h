@@ -17,18 +17,9 @@ struct ah_data_facts {
 };
 
 struct ah_run_config {
-    const char *model_path, *data_path; /* absolute, the latter as ah__mixture_text gives it; null: the caller's own
-                                         * model */
-    const char *data_format;            /* as asked for; null: not */
-    const char *eos;                    /* likewise */
-    const char *chat_template;          /* absolute */
-    const char *train_on;               /* as asked for */
-    const char *device, *plan, *policy; /* as asked for; null: not */
-    int passes;                         /* the same; 0: not */
-    struct ah_dev_options dev;          /* threads, as chosen where they were, and link */
-    struct ah_budget budget;            /* 0: no limit */
-    const char *adapter;                /* absolute: that the training began with */
-    bool no_dropout;                    /* as asked for */
+    struct ah_train_options asked; /* the options that session/options.def stores in run.json; data_path as
+                                    * ah__mixture_text gives it. No model_path: the model is the caller's own */
+    int passes;                    /* as asked for; 0: not */
     struct ah_settings settings;
     struct ah_data_facts *data; /* [data_count] of each source */
     size_t data_count;

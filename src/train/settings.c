@@ -3,66 +3,46 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "op/op.h"
 #include "session/session.h"
 #include "train/metrics.h"
 
-/* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what
- * holds when nobody says (integers: AH_UNSET where that depends on other settings), the range, and whether a resume
- * must keep it. */
-struct count_row {
-    const char *name;
-    size_t option, setting;
-    int64_t otherwise, min, max;
-    bool kept;
-};
-struct real_row {
-    const char *name;
-    size_t option, setting;
-    double otherwise, min, max;
-};
-#define AT(option, setting) offsetof(struct ah_train_options, option), offsetof(struct ah_settings, setting)
-
-static const int64_t most = (int64_t)1 << 40;
-
-static const struct count_row counts[] = {
-    {"batch", AT(batch, batch), 8, 1, 1 << 20, true},
-    {"seq", AT(seq, seq), AH_UNSET, 1, 1 << 24, true},
-    {"steps", AT(steps, steps), 200, 1, most, false},
-    {"lr_steps", AT(lr_steps, lr_steps), 0, 0, most, false},
-    {"warmup_steps", AT(warmup_steps, schedule.warmup_steps), AH_UNSET, 0, most, false},
-    {"save_every", AT(save_every, save_every), 0, 0, most, false},
-    {"keep", AT(keep, keep), 2, 1, 1 << 20, false},
-    {"shard_bytes", AT(shard_bytes, shard_bytes), 5000000000, 0, most, false},
-    {"val_every", AT(val_every, val_every), 0, 0, most, false},
-    {"val_batches", AT(val_batches, val_batches), 8, 0, most, false},
+/* The rows of session/options.def that state.json stores; the default is AH_UNSET where other settings decide. Whole
+ * numbers up to 2^53 are exact in a double, as is AH_UNSET. */
+struct row {
+    const char *name; /* in messages and in state.json */
+    enum ah_option_kind kind;
+    size_t option, setting; /* offsets in struct ah_train_options and struct ah_settings */
+    double otherwise;
+    enum ah_option_resume resume;
+    double min, max;
 };
 
-/* Below 1 but not 1; and an eps that float still tells from zero, since zero divides by zero where a gradient is
- * zero. */
-#define UNDER_ONE 0.999999999
-#define LEAST_EPS 1e-30
-
-static const struct real_row reals[] = {
-    {"lr", AT(lr, schedule.lr), 3e-4, 0, 1e3},
-    {"min_lr_ratio", AT(min_lr_ratio, schedule.min_lr_ratio), 0.1, 0, 1},
-    {"clip", AT(clip, clip), 1, 0, 1e30},
-    {"beta1", AT(beta1, adamw.beta1), 0.9, 0, UNDER_ONE},
-    {"beta2", AT(beta2, adamw.beta2), 0.95, 0, UNDER_ONE},
-    {"eps", AT(eps, adamw.eps), 1e-8, LEAST_EPS, 1},
-    {"weight_decay", AT(weight_decay, adamw.weight_decay), 0.1, 0, 1e3},
-    {"save_seconds", AT(save_seconds, save_seconds), 600, 0, 1e9},
+static const struct row rows[] = {
+#define AH_STORED(kind, field, otherwise, resume, ...)                                                                 \
+    {#field,                                                                                                           \
+     AH_OPTION_##kind,                                                                                                 \
+     offsetof(struct ah_train_options, field),                                                                         \
+     offsetof(struct ah_settings, field),                                                                              \
+     (double)(otherwise),                                                                                              \
+     AH_RESUME_##resume,                                                                                               \
+     __VA_ARGS__},
+#define AH_OPTION AH_OPTION_STORED
+#include "session/options.def"
+#undef AH_STORED
 };
 
 static void options_unset(struct ah_train_options *options)
 {
-    *options = (struct ah_train_options){.seed = (uint64_t)AH_UNSET, .micro_batch = AH_UNSET, .epochs = NAN};
-    for (size_t i = 0; i < AH_LENGTH(counts); i++)
-        *(int64_t *)((char *)options + counts[i].option) = AH_UNSET;
-    for (size_t i = 0; i < AH_LENGTH(reals); i++)
-        *(double *)((char *)options + reals[i].option) = NAN;
+    *options = (struct ah_train_options){.epochs = NAN};
+    for (size_t i = 0; i < AH_LENGTH(rows); i++)
+        if (rows[i].kind == AH_OPTION_REAL)
+            *(double *)((char *)options + rows[i].option) = NAN;
+        else if (rows[i].kind != AH_OPTION_FLAG)
+            *(int64_t *)((char *)options + rows[i].option) = AH_UNSET;
 }
 
 void ah_train_options_init(struct ah_train_options *options, size_t size)
@@ -92,38 +72,61 @@ int ah__options_take(struct ah_train_options *out, const struct ah_train_options
 
 /* ---- from options ------------------------------------------------------------------------------------------------ */
 
-static int resolve_count(struct ah_settings *out, const struct count_row *row, const struct ah_train_options *options,
-                         const struct ah_settings *saved, bool resumed)
+static bool is_asked(const struct row *row, const void *option)
 {
-    int64_t asked = *(const int64_t *)((const char *)options + row->option), value = row->otherwise;
-    if (saved)
-        value = *(const int64_t *)((const char *)saved + row->setting);
-    if (asked != AH_UNSET) {
-        if (asked < row->min || asked > row->max)
-            return ah__fail(AH_EINPUT, "%s: found %" PRId64 ", expected %" PRId64 " to %" PRId64, row->name, asked,
-                            row->min, row->max);
-        if (resumed && row->kept && asked != value)
-            return ah__fail(AH_ESTALE, "%s: found %" PRId64 ", expected %" PRId64 " as in the checkpoint", row->name,
-                            asked, value);
-        value = asked;
-    }
-    *(int64_t *)((char *)out + row->setting) = value;
-    return AH_OK;
+    if (row->kind == AH_OPTION_REAL)
+        return !isnan(*(const double *)option);
+    return row->kind == AH_OPTION_FLAG ? *(const bool *)option : *(const int64_t *)option != AH_UNSET;
 }
 
-static int resolve_real(struct ah_settings *out, const struct real_row *row, const struct ah_train_options *options,
-                        const struct ah_settings *saved)
+static size_t size_of(const struct row *row)
 {
-    double asked = *(const double *)((const char *)options + row->option), value = row->otherwise;
+    return row->kind == AH_OPTION_FLAG ? sizeof(bool) : sizeof(int64_t);
+}
+
+/* A value as messages have it. */
+static const char *shown(char *text, size_t size, const struct row *row, const void *at)
+{
+    if (row->kind == AH_OPTION_REAL)
+        snprintf(text, size, "%.10g", *(const double *)at);
+    else if (row->kind == AH_OPTION_FLAG)
+        snprintf(text, size, "%s", *(const bool *)at ? "true" : "false");
+    else
+        snprintf(text, size, row->kind == AH_OPTION_SEED ? "%" PRIu64 : "%" PRId64, *(const int64_t *)at);
+    return text;
+}
+
+static int check_range(const struct row *row, const void *option)
+{
+    bool real = row->kind == AH_OPTION_REAL;
+    double value = real ? *(const double *)option : (double)*(const int64_t *)option;
+    char found[32];
+    if (value >= row->min && value <= row->max)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, real ? "%s: found %s, expected %.10g to %.10g" : "%s: found %s, expected %.0f to %.0f",
+                    row->name, shown(found, sizeof found, row, option), row->min, row->max);
+}
+
+static int resolve_row(struct ah_settings *out, const struct row *row, const struct ah_train_options *options,
+                       const struct ah_settings *saved, bool resumed)
+{
+    const void *option = (const char *)options + row->option;
+    void *setting = (char *)out + row->setting;
+    char found[32], expected[32];
     if (saved)
-        value = *(const double *)((const char *)saved + row->setting);
-    if (!isnan(asked)) {
-        if (asked < row->min || asked > row->max)
-            return ah__fail(AH_EINPUT, "%s: found %.10g, expected %.10g to %.10g", row->name, asked, row->min,
-                            row->max);
-        value = asked;
-    }
-    *(double *)((char *)out + row->setting) = value;
+        memcpy(setting, (const char *)saved + row->setting, size_of(row));
+    else if (row->kind == AH_OPTION_REAL)
+        *(double *)setting = row->otherwise;
+    else if (row->kind != AH_OPTION_FLAG) /* which is false in new settings */
+        *(int64_t *)setting = (int64_t)row->otherwise;
+    if (!is_asked(row, option))
+        return AH_OK;
+    if (row->min < row->max)
+        AH_TRY(check_range(row, option));
+    if (resumed && row->resume == AH_RESUME_KEPT && memcmp(option, setting, size_of(row)) != 0)
+        return ah__fail(AH_ESTALE, "%s: found %s, expected %s as in the checkpoint", row->name,
+                        shown(found, sizeof found, row, option), shown(expected, sizeof expected, row, setting));
+    memcpy(setting, option, size_of(row));
     return AH_OK;
 }
 
@@ -156,27 +159,6 @@ static int resolve_micro_batch(struct ah_settings *out, const struct ah_train_op
     return AH_OK;
 }
 
-static int resolve_seed(struct ah_settings *out, const struct ah_train_options *options,
-                        const struct ah_settings *saved, bool resumed)
-{
-    bool asked = options->seed != (uint64_t)AH_UNSET;
-    if (resumed && asked && options->seed != saved->seed)
-        return ah__fail(AH_ESTALE, "seed: found %" PRIu64 ", expected %" PRIu64 " as in the checkpoint", options->seed,
-                        saved->seed);
-    out->seed = asked ? options->seed : saved ? saved->seed : 1;
-    return AH_OK;
-}
-
-/* A resumed training is what it was. */
-static int resolve_pack(struct ah_settings *out, const struct ah_train_options *options,
-                        const struct ah_settings *saved, bool resumed)
-{
-    out->pack = options->pack || (saved && saved->pack);
-    if (resumed && out->pack != saved->pack)
-        return ah__fail(AH_ESTALE, "pack: found true, expected false as in the checkpoint");
-    return AH_OK;
-}
-
 static int resolve_nonfinite(struct ah_settings *out, const struct ah_train_options *options,
                              const struct ah_settings *saved)
 {
@@ -190,13 +172,6 @@ static int resolve_nonfinite(struct ah_settings *out, const struct ah_train_opti
         return ah__fail(AH_EINPUT, "nonfinite: found skip with clip 0, expected a clip above 0: without it updates run "
                                    "before the norm is known");
     return AH_OK;
-}
-
-static int resolve_logs(struct ah_settings *out, const struct ah_train_options *options,
-                        const struct ah_settings *saved)
-{
-    out->logs = saved ? saved->logs : 0;
-    return options->log ? ah__log_parse(&out->logs, options->log) : AH_OK;
 }
 
 /* The dtype is kept; what is written of it may change. */
@@ -256,38 +231,37 @@ static void resolve_saving(struct ah_settings *out, const struct ah_train_option
         out->save_every = 0;
 }
 
-static void schedule_end(struct ah_settings *settings)
+struct ah_schedule ah__settings_schedule(const struct ah_settings *settings)
 {
-    settings->schedule.steps = settings->lr_steps ? settings->lr_steps : settings->steps;
+    int64_t end = settings->lr_steps ? settings->lr_steps : settings->steps;
+    return (struct ah_schedule){settings->decay, settings->lr, settings->min_lr_ratio, settings->warmup_steps, end};
 }
 
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
                          const struct ah_settings *saved, bool resumed, int64_t max_seq)
 {
-    struct ah_settings settings = {.schedule.decay = saved ? saved->schedule.decay : AH_DECAY_COSINE};
-    for (size_t i = 0; i < AH_LENGTH(counts); i++)
-        AH_TRY(resolve_count(&settings, &counts[i], options, saved, resumed));
-    for (size_t i = 0; i < AH_LENGTH(reals); i++)
-        AH_TRY(resolve_real(&settings, &reals[i], options, saved));
+    struct ah_settings settings = {.decay = saved ? saved->decay : AH_DECAY_COSINE};
+    for (size_t i = 0; i < AH_LENGTH(rows); i++)
+        if (rows[i].kind != AH_OPTION_AUTO)
+            AH_TRY(resolve_row(&settings, &rows[i], options, saved, resumed));
     AH_TRY(resolve_micro_batch(&settings, options, saved, resumed));
-    AH_TRY(resolve_seed(&settings, options, saved, resumed));
     AH_TRY(resolve_dtypes(&settings, options, saved, resumed));
     AH_TRY(resolve_states(&settings, options, saved, resumed));
     AH_TRY(resolve_tuning(&settings, options, saved, resumed));
-    AH_TRY(resolve_pack(&settings, options, saved, resumed));
     resolve_saving(&settings, options);
-    schedule_end(&settings);
     if (options->schedule)
-        AH_TRY(ah__decay_find(&settings.schedule.decay, options->schedule));
+        AH_TRY(ah__decay_find(&settings.decay, options->schedule));
     AH_TRY(resolve_nonfinite(&settings, options, saved));
-    AH_TRY(resolve_logs(&settings, options, saved));
+    settings.logs = saved ? saved->logs : 0;
+    if (options->log)
+        AH_TRY(ah__log_parse(&settings.logs, options->log));
     if (settings.seq == AH_UNSET)
         settings.seq = max_seq < 256 ? max_seq : 256;
     if (settings.seq > max_seq)
         return ah__fail(AH_EINPUT, "seq: found %" PRId64 ", expected at most %" PRId64 ", the model's longest sequence",
                         settings.seq, max_seq);
-    if (settings.schedule.warmup_steps == AH_UNSET)
-        settings.schedule.warmup_steps = settings.schedule.steps / 20;
+    if (settings.warmup_steps == AH_UNSET)
+        settings.warmup_steps = ah__settings_schedule(&settings).steps / 20;
     *out = settings;
     return AH_OK;
 }
@@ -296,23 +270,16 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
 
 int ah__settings_save(cJSON *object, const struct ah_settings *settings)
 {
-    for (size_t i = 0; i < AH_LENGTH(counts); i++)
-        AH_TRY(
-            ah__json_add_int(object, counts[i].name, *(const int64_t *)((const char *)settings + counts[i].setting)));
-    for (size_t i = 0; i < AH_LENGTH(reals); i++)
-        AH_TRY(
-            ah__json_add_double(object, reals[i].name, *(const double *)((const char *)settings + reals[i].setting)));
-    AH_TRY(ah__json_add_int(object, "micro_batch", settings->micro_batch));
-    AH_TRY(ah__json_add_string(object, "schedule", ah__decay_names[settings->schedule.decay]));
+    for (size_t i = 0; i < AH_LENGTH(rows); i++)
+        AH_TRY(ah__option_add(object, rows[i].name, rows[i].kind, (const char *)settings + rows[i].setting));
+    AH_TRY(ah__json_add_string(object, "schedule", ah__decay_names[settings->decay]));
     AH_TRY(ah__json_add_bool(object, "skip_nonfinite", settings->skip_nonfinite));
     AH_TRY(ah__json_add_string(object, "dtype", ah__dtype_word(settings->dtype)));
     AH_TRY(ah__json_add_string(object, "save_dtype", ah__dtype_word(settings->save_dtype)));
     AH_TRY(ah__json_add_string(object, "master", ah__dtype_word(settings->master)));
     AH_TRY(ah__json_add_string(object, "moments", ah__dtype_word(settings->moments)));
     AH_TRY(ah__tuning_save(object, &settings->tuning));
-    AH_TRY(ah__json_add_bool(object, "pack", settings->pack));
-    AH_TRY(ah__json_add_string(object, "log", ah__log_words(settings->logs)));
-    return ah__json_add_hash(object, "seed", settings->seed);
+    return ah__json_add_string(object, "log", ah__log_words(settings->logs));
 }
 
 static int load_dtype(enum ah_dtype *out, const struct ah_json *json, const char *key)
@@ -343,18 +310,13 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
 {
     struct ah_settings settings = {0};
     const char *decay;
-    for (size_t i = 0; i < AH_LENGTH(counts); i++)
-        AH_TRY(ah__json_int((int64_t *)((char *)&settings + counts[i].setting), json, counts[i].name, counts[i].min,
-                            counts[i].max));
-    for (size_t i = 0; i < AH_LENGTH(reals); i++)
-        AH_TRY(ah__json_double((double *)((char *)&settings + reals[i].setting), json, reals[i].name, reals[i].min,
-                               reals[i].max));
-    schedule_end(&settings);
-    AH_TRY(ah__json_int(&settings.micro_batch, json, "micro_batch", 1, settings.batch));
+    for (size_t i = 0; i < AH_LENGTH(rows); i++)
+        AH_TRY(ah__option_read((char *)&settings + rows[i].setting, json, rows[i].name, rows[i].kind, rows[i].min,
+                               rows[i].max));
     if (check_divides(settings.micro_batch, settings.batch) != AH_OK)
         return ah__fail_prefix(AH_EINPUT, "%s", json->path);
     AH_TRY(ah__json_string(&decay, json, "schedule"));
-    if (ah__decay_find(&settings.schedule.decay, decay) != AH_OK)
+    if (ah__decay_find(&settings.decay, decay) != AH_OK)
         return ah__fail_prefix(AH_EINPUT, "%s", json->path);
     AH_TRY(ah__json_bool(&settings.skip_nonfinite, json, "skip_nonfinite"));
     AH_TRY(load_dtype(&settings.dtype, json, "dtype"));
@@ -362,9 +324,7 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     AH_TRY(load_dtype(&settings.master, json, "master"));
     AH_TRY(load_moments(&settings.moments, json));
     AH_TRY(ah__tuning_load(&settings.tuning, json));
-    AH_TRY(ah__json_bool(&settings.pack, json, "pack"));
     AH_TRY(load_logs(&settings.logs, json));
-    AH_TRY(ah__json_hash(&settings.seed, json, "seed"));
     *out = settings;
     return AH_OK;
 }

@@ -5,31 +5,27 @@
 #define AH_TRAIN_SETTINGS_H
 
 #include "base/json.h"
+#include "session/options.h"
 #include "train/schedule.h"
 #include "train/tuning.h"
 
 struct ah_settings {
-    int64_t batch, seq;
-    bool pack;                     /* sequences hold several documents or examples */
+/* The rows that state.json has; a micro-batch is AH_MICRO_BATCH_AUTO in a new training until a size is chosen. */
+#define AH_STORED(kind, field, ...) AH_TYPE_##kind field;
+#define AH_OPTION AH_OPTION_STORED
+#include "session/options.def"
+#undef AH_STORED
     enum ah_dtype dtype;           /* of parameters as they are used, activations and gradients */
     enum ah_dtype save_dtype;      /* of model.safetensors */
     enum ah_dtype master, moments; /* what is kept of parameters and of Adam's moments */
     struct ah_tuning_settings tuning;
+    enum ah_decay decay;
     int logs;            /* AH_LOG_ bits: what is written beside the JSON lines */
-    int64_t micro_batch; /* divides batch; AH_MICRO_BATCH_AUTO in a new training until one is chosen */
-    uint64_t seed;
-    int64_t steps;               /* of the training in all */
-    int64_t lr_steps;            /* where the schedule ends; 0: with the training */
-    struct ah_schedule schedule; /* holds lr, min_lr_ratio, warmup_steps; its steps follow from the two above */
-    struct ah_adamw adamw;
-    double clip;                   /* limit of the global gradient norm; 0: none */
-    bool skip_nonfinite;           /* a step whose norm is not finite is left out, not the end */
-    int64_t save_every, val_every; /* steps; 0: only at the end */
-    double save_seconds;           /* between checkpoints; 0: none by time */
-    int64_t keep;                  /* checkpoints */
-    int64_t shard_bytes;           /* the most of one file of a saved model; 0: no limit */
-    int64_t val_batches;           /* 0: never */
+    bool skip_nonfinite; /* a step whose norm is not finite is left out, not the end */
 };
+
+/* The schedule ends at lr_steps; 0: with the training. */
+struct ah_schedule ah__settings_schedule(const struct ah_settings *settings);
 
 /* Options where they are set, else `saved` (null: nothing is), else the library's defaults. A training that is
  * `resumed` keeps its batch, micro_batch, seq, dtype, master, moments (but for convert_states) and seed: AH_ESTALE when

@@ -106,8 +106,14 @@ static struct ah_checkpoint state_of(int64_t step, char *data_path)
                      .seed = UINT64_MAX,
                      .steps = 40,
                      .keep = 2,
-                     .schedule = {AH_DECAY_LINEAR, 0.1, 0.2, 3, 40},
-                     .adamw = {0.5, 0.6, 0.7, 0.8}},
+                     .decay = AH_DECAY_LINEAR,
+                     .lr = 0.1,
+                     .min_lr_ratio = 0.2,
+                     .warmup_steps = 3,
+                     .beta1 = 0.5,
+                     .beta2 = 0.6,
+                     .eps = 0.7,
+                     .weight_decay = 0.8},
     };
 }
 
@@ -144,7 +150,7 @@ static void what_goes_in_comes_out(void **state)
     assert_string_equal(out.data_path, data);
     assert_int_equal(out.data_tokens, in.data_tokens);
     assert_true(out.data_signature == in.data_signature && out.settings.seed == UINT64_MAX);
-    assert_true(out.settings.schedule.lr == 0.1 && out.settings.schedule.steps == 40);
+    assert_true(out.settings.lr == 0.1 && out.settings.steps == 40);
     assert_ok(ah__checkpoint_check_model(&out, host.model));
     assert_ok(ah__checkpoint_load(&out, host.partition, host.run, true));
     expect_filled(&host, true);

@@ -13,8 +13,14 @@ static const struct ah_settings defaults = {
     .seq = 256,
     .seed = 1,
     .steps = 200,
-    .schedule = {AH_DECAY_COSINE, 3e-4, 0.1, 10, 200},
-    .adamw = {0.9, 0.95, 1e-8, 0.1},
+    .decay = AH_DECAY_COSINE,
+    .lr = 3e-4,
+    .min_lr_ratio = 0.1,
+    .warmup_steps = 10,
+    .beta1 = 0.9,
+    .beta2 = 0.95,
+    .eps = 1e-8,
+    .weight_decay = 0.1,
     .clip = 1,
     .save_seconds = 600,
     .keep = 2,
@@ -29,8 +35,10 @@ static const struct ah_settings saved = {
     .pack = true,
     .seed = 0xfedcba9876543210,
     .steps = 33,
-    .schedule = {AH_DECAY_LINEAR, 0.1 + 0.2, 0, 0, 33},
-    .adamw = {0, 0.5, 1e-3, 0},
+    .decay = AH_DECAY_LINEAR,
+    .lr = 0.1 + 0.2,
+    .beta2 = 0.5,
+    .eps = 1e-3,
     .clip = 1e30 / 3,
     .skip_nonfinite = true,
     .logs = AH_LOG_CSV,
@@ -104,7 +112,7 @@ static void unset_means_default(void **state)
     assert_int_equal(settings.seq, 100);
     options.steps = 1000;
     assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 100));
-    assert_int_equal(settings.schedule.warmup_steps, 50);
+    assert_int_equal(settings.warmup_steps, 50);
     assert_int_equal(settings.steps, 1000);
 }
 
@@ -125,7 +133,8 @@ static void unset_means_as_saved(void **state)
     assert_ok(ah__settings_resolve(&settings, &options, &saved, true, 1024));
     struct ah_settings expected = saved;
     expected.steps = 99;
-    expected.schedule = (struct ah_schedule){AH_DECAY_CONSTANT, 0.5, 0, 0, 99};
+    expected.decay = AH_DECAY_CONSTANT;
+    expected.lr = 0.5;
     expected.val_batches = 2;
     expect_equal(&settings, &expected);
 }
@@ -157,15 +166,15 @@ static void the_schedule_may_end_elsewhere(void **state)
     options.steps = 40;
     options.lr_steps = 400;
     assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 64));
-    assert_int_equal(settings.schedule.steps, 400);
-    assert_int_equal(settings.schedule.warmup_steps, 20);
+    assert_int_equal(ah__settings_schedule(&settings).steps, 400);
+    assert_int_equal(settings.warmup_steps, 20);
     ah_train_options_init(&options, sizeof options);
     options.steps = 100;
     assert_ok(ah__settings_resolve(&later, &options, &settings, true, 64));
-    assert_int_equal(later.schedule.steps, 400);
+    assert_int_equal(ah__settings_schedule(&later).steps, 400);
     options.lr_steps = 0;
     assert_ok(ah__settings_resolve(&later, &options, &settings, true, 64));
-    assert_int_equal(later.schedule.steps, 100);
+    assert_int_equal(ah__settings_schedule(&later).steps, 100);
 }
 
 /* One kind of interval, once asked for, replaces the other. */

@@ -182,7 +182,7 @@ static int read_rows(struct ah_train_options *out, const struct ah_json *json, b
     for (const struct row *row = rows; row < rows + AH_LENGTH(rows); row++)
         if (row->key && row->of_data == of_data && !(may_lack(row) && !ah__json_has(json, row->key)))
             AH_TRY(ah__option_read((char *)out + row->at, json, row->key, row->kind, 0,
-                                   row->kind == AH_OPTION_INT ? count_most : most));
+                                   (double)(row->kind == AH_OPTION_INT ? count_most : most)));
     return AH_OK;
 }
 
@@ -237,7 +237,7 @@ static int read_all(struct ah_run_config *out, const struct ah_json *json)
     AH_TRY(read_data(out, json));
     AH_TRY(read_rows(&out->asked, json, false));
     if (ah__json_has(json, "passes"))
-        AH_TRY(ah__option_read(&out->passes, json, "passes", AH_OPTION_INT, 0, count_most));
+        AH_TRY(ah__option_read(&out->passes, json, "passes", AH_OPTION_INT, 0, (double)count_most));
     AH_TRY(ah__json_object(&settings, json, "settings"));
     return ah__settings_load(&out->settings, &settings);
 }

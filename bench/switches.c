@@ -82,7 +82,7 @@ static void budget_row(struct gains *gains, const char *name, const struct ah_pa
 static void note(const struct ah_partition *partition, const struct ah_profile *profile, int without)
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
-    const int64_t(*ns)[AH_CLASS_COUNT] = profile->costs.ns;
+    const int64_t(*ns)[AH_CLASSES_MOST] = profile->costs.ns;
     int64_t both = ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK] + ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
     struct ah_predictor predictor;
     BENCH(ah__predictor_init(&predictor, partition, profile, "autohete"));

@@ -24,8 +24,8 @@ static const struct ah_prepared *prepared_of(const struct bind *bind, enum ah_pr
 {
     const struct ah_bound_programs *programs = bind->binding->programs;
     if (bind->item->below > 0)
-        return programs->below[bind->binding->partition->below_other[bind->item->below]];
-    return bind->binding->other ? programs->other[kind] : programs->prepared[bind->binding->class][kind];
+        return programs->below[bind->binding->partition->below_class[bind->item->below]];
+    return programs->prepared[bind->binding->class][kind];
 }
 
 static void bases_fill(char *base[AH_SPACE_COUNT], const struct bind *bind)
@@ -314,7 +314,7 @@ static void backward(const struct bind *bind)
         narrow_add(bind, bind->at->grad, bind->at->sum);
     else if (bind->at->sum != bind->at->grad)
         ah__bind_copy(bind, bind->at->grad, bind->at->sum, sum_bytes(bind));
-    else if (bind->binding->class != AH_CLASS_BLOCK)
+    else if (!ah__class_is_block(bind->binding->class))
         gaps_clear(bind);
     if (ah__bind_sharded(bind)) /* the norm is taken after the reduction */
         return;

@@ -29,10 +29,9 @@ int64_t ah__tokens_bytes(const struct ah_partition *partition); /* the least; an
 /* A partition's programs as one device prepared them. */
 struct ah_bound_programs {
     struct ah_dev *dev;
-    struct ah_prepared *prepared[AH_CLASS_COUNT][AH_PROGRAM_COUNT];
-    struct ah_prepared *other[AH_PROGRAM_COUNT]; /* of blocks of the other kind; null if there are no such blocks */
-    struct ah_prepared *below[2]; /* of frozen lowest blocks, by kind; null if there are no such blocks */
-    int64_t workspace_bytes;      /* the most that one program needs */
+    struct ah_prepared *prepared[AH_CLASSES_MOST][AH_PROGRAM_COUNT];
+    struct ah_prepared *below[AH_CLASSES_MOST]; /* of frozen lowest blocks, by class; null if there are none */
+    int64_t workspace_bytes;                    /* the most that one program needs */
 };
 /* Prepares all programs. `partition` must outlive the result. Freed by ah__bound_programs_fini, also after failure. */
 int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev);
@@ -81,8 +80,7 @@ int64_t ah__chunk_count(int64_t count, int chunks);
 struct ah_binding {
     const struct ah_partition *partition;
     const struct ah_bound_programs *programs;
-    enum ah_class class; /* class of the item's partition */
-    bool other;          /* the item's partition is a block of the other kind */
+    int class;           /* class of the item's partition */
     int group;           /* group whose model data the item moves or updates */
     int rank;            /* this rank, of the ranks in the partition's step */
     int micro_batches;   /* micro-batches for which forward and backward run the programs */

@@ -22,11 +22,11 @@ static int code_prepare(struct ah_bound_programs *out, struct ah_prepared **prep
 int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev)
 {
     *out = (struct ah_bound_programs){.dev = dev};
-    for (int class = 0; class < AH_CLASS_COUNT; class ++)
+    for (int class = 0; class < partition->class_count; class ++) {
         AH_TRY(code_prepare(out, out->prepared[class], &partition->code[class]));
-    for (int kind = 0; partition->below > 0 && kind < 2; kind++)
-        AH_TRY(program_prepare(out, &out->below[kind], &partition->below_forward[kind]));
-    return partition->others_from ? code_prepare(out, out->other, &partition->other) : AH_OK;
+        AH_TRY(program_prepare(out, &out->below[class], &partition->below_forward[class]));
+    }
+    return AH_OK;
 }
 
 static void prepared_free(const struct ah_bound_programs *programs, struct ah_prepared *const *prepared, int count)
@@ -38,10 +38,9 @@ static void prepared_free(const struct ah_bound_programs *programs, struct ah_pr
 
 void ah__bound_programs_fini(struct ah_bound_programs *programs)
 {
-    for (int class = 0; class < AH_CLASS_COUNT; class ++)
+    for (int class = 0; class < AH_CLASSES_MOST; class ++)
         prepared_free(programs, programs->prepared[class], AH_PROGRAM_COUNT);
-    prepared_free(programs, programs->other, AH_PROGRAM_COUNT);
-    prepared_free(programs, programs->below, 2);
+    prepared_free(programs, programs->below, AH_CLASSES_MOST);
     *programs = (struct ah_bound_programs){0};
 }
 

@@ -35,10 +35,11 @@ static inline bool ah__cut_learns(const struct ah_cut *cut, int partition)
 /* "embedding", "h.3", "head" into text[size]; returns text. */
 char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t size);
 
-/* Proves all blocks equal in operators, shapes, parameters and operands, and of at most two kinds in attributes; those
- * below and those above each among themselves. of_other [layers + 2], which begins false: which are of another kind
- * than the lowest one above. `param_of`: value -> index of a parameter; `first_param`: partition -> that of its first.
- */
-int ah__cut_kinds(bool *of_other, const struct ah_cut *cut, const int *first_param, const int *param_of);
+/* Proves all blocks equal in operators, shapes, parameters and operands; those below and those above each among
+ * themselves. class_of [layers + 2], by partition number: blocks that differ in attributes are of different classes, of
+ * which there are *class_count; the lowest block above is of AH_CLASS_BLOCK. `param_of`: value -> index of a parameter;
+ * `first_param`: partition -> index of its first. */
+int ah__cut_classes(uint8_t *class_of, int *class_count, const struct ah_cut *cut, const int *first_param,
+                    const int *param_of);
 
 #endif

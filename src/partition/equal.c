@@ -1,4 +1,4 @@
-/* The proof that all blocks are one structure: what is compiled from the first of each kind runs every block of it. */
+/* The proof that all blocks are one structure: what is compiled from the first of each class runs every block of it. */
 #include "partition/cut.h"
 
 enum { NAME_BYTES = 256 };
@@ -6,8 +6,7 @@ enum { NAME_BYTES = 256 };
 struct pair {
     const struct ah_cut *cut;
     const int *first_param, *param_of;
-    int a, b;     /* partitions compared */
-    bool loosely; /* in all but attributes */
+    int a, b; /* partitions compared */
 };
 
 static const struct ah_node *node_at(const struct pair *pair, int block, int at)
@@ -24,17 +23,6 @@ static int differ(const struct pair *pair, int at, const char *how, const char *
                     ah__cut_name(pair->cut, pair->a, name_a, sizeof name_a),
                     ah__cut_name(pair->cut, pair->b, name_b, sizeof name_b), at, ah__op_table[node->op]->name,
                     ah__graph_scope_path(graph, node->scope, scope, sizeof scope), how, a, b);
-}
-
-static int compare_attr(const struct pair *pair, int at)
-{
-    const struct ah_attr *a = &node_at(pair, pair->a, at)->attr, *b = &node_at(pair, pair->b, at)->attr;
-    char text_a[AH_ATTR_TEXT_BYTES], text_b[AH_ATTR_TEXT_BYTES];
-    if (pair->loosely || ah__attr_equal(a, b))
-        return AH_OK;
-    ah__attr_format(text_a, sizeof text_a, a);
-    ah__attr_format(text_b, sizeof text_b, b);
-    return differ(pair, at, "attributes", text_a[0] ? text_a : "none", text_b[0] ? text_b : "none");
 }
 
 /* The same text for two operands means the same operand of the same block structure. */
@@ -106,7 +94,6 @@ static int compare_node(const struct pair *pair, int at)
     const struct ah_node *a = node_at(pair, pair->a, at), *b = node_at(pair, pair->b, at);
     if (a->op != b->op)
         return differ(pair, at, "operator", ah__op_table[a->op]->name, ah__op_table[b->op]->name);
-    AH_TRY(compare_attr(pair, at));
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
         AH_TRY(compare_operand(pair, at, "input", i, a->in[i], b->in[i]));
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
@@ -132,12 +119,12 @@ static int compare_ends(const struct pair *pair)
                            pair->cut->entering[pair->b + 1]);
 }
 
-static int compare(struct pair pair, int a, int b, bool loosely)
+/* In all but attributes. */
+static int compare(struct pair pair, int a, int b)
 {
     const struct ah_cut *cut = pair.cut;
     pair.a = a;
     pair.b = b;
-    pair.loosely = loosely;
     int shorter = count_of(&pair, a) < count_of(&pair, b) ? count_of(&pair, a) : count_of(&pair, b);
     if (cut->graph->lora_rank == 0)
         AH_TRY(compare_frozen(&pair, shorter));
@@ -158,25 +145,33 @@ static bool attrs_equal(const struct ah_cut *cut, int a, int b)
     return true;
 }
 
-/* Blocks [first, last], of which those that differ from `like` in attributes are of the other kind. */
-static int find_kinds(bool *of_other, const struct pair *pair, int first, int last, int like)
+/* The classes of blocks [first, last]. like: a block of each class that there is. */
+static int find_classes(uint8_t *class_of, int like[AH_CLASSES_MOST], int *count, const struct pair *pair, int first,
+                        int last)
 {
-    int other = 0; /* the first of them */
     for (int block = first; block <= last; block++) {
-        AH_TRY(compare(*pair, first, block, true));
-        of_other[block] = !attrs_equal(pair->cut, like, block);
-        if (of_other[block] && !other)
-            other = block;
-        if (of_other[block] && compare(*pair, other, block, false) != AH_OK)
-            return ah__fail_prefix(AH_EINPUT, "found three kinds of blocks, expected two at most");
+        int class = AH_CLASS_BLOCK;
+        AH_TRY(compare(*pair, first, block));
+        while (class < *count && !(ah__class_is_block(class) && attrs_equal(pair->cut, like[class], block)))
+            class ++;
+        if (class == AH_CLASSES_MOST)
+            return ah__fail(AH_EINPUT, "found more than %d kinds of blocks, which differ in attributes",
+                            AH_CLASSES_MOST - AH_CLASS_COUNT + 1);
+        if (class == *count)
+            like[(*count)++] = block;
+        class_of[block] = (uint8_t) class;
     }
     return AH_OK;
 }
 
-int ah__cut_kinds(bool *of_other, const struct ah_cut *cut, const int *first_param, const int *param_of)
+int ah__cut_classes(uint8_t *class_of, int *class_count, const struct ah_cut *cut, const int *first_param,
+                    const int *param_of)
 {
     const struct pair pair = {.cut = cut, .first_param = first_param, .param_of = param_of};
-    int above = cut->below + 1;
-    AH_TRY(find_kinds(of_other, &pair, above, cut->layers, above));
-    return find_kinds(of_other, &pair, 1, cut->below, above);
+    int above = cut->below + 1, like[AH_CLASSES_MOST] = {[AH_CLASS_BLOCK] = above};
+    *class_count = AH_CLASS_COUNT;
+    class_of[0] = AH_CLASS_EMBEDDING;
+    class_of[cut->layers + 1] = AH_CLASS_HEAD;
+    AH_TRY(find_classes(class_of, like, class_count, &pair, above, cut->layers));
+    return find_classes(class_of, like, class_count, &pair, 1, cut->below);
 }

@@ -182,6 +182,21 @@ static uint64_t hash_code(const struct ah_code *code, uint64_t seed)
     return hash_operand(&code->logits, seed);
 }
 
+/* 0 of the first kind of blocks, else from 1 on. */
+static uint64_t further_kind(int class)
+{
+    return class < AH_CLASS_COUNT ? 0 : (uint64_t)(class - AH_CLASS_COUNT) + 1;
+}
+
+/* A further kind of blocks: how many there are from each partition on, and their programs. */
+static uint64_t hash_further(const struct ah_partition *partition, int class, uint64_t hash)
+{
+    const int *from = partition->blocks_from[class];
+    for (int number = 0; from[1] > 0 && number < partition->layers + 2; number++)
+        hash = ah__hash_int((uint64_t)from[number], hash);
+    return from[1] > 0 ? hash_code(&partition->code[class], hash) : hash;
+}
+
 static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
 {
     const int64_t values[] = {partition->layers,      partition->batch,       partition->seq,
@@ -207,13 +222,14 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     }
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         hash = hash_code(&partition->code[i], hash);
-    for (int i = 0; partition->below && i < 2; i++)
-        hash = hash_program(&partition->below_forward[i], hash);
+    for (int i = AH_CLASS_BLOCK; partition->below && (i <= AH_CLASS_COUNT || i < partition->class_count); i++)
+        if (ah__class_is_block(i))
+            hash = hash_program(&partition->below_forward[i], hash);
     for (int number = 1; number <= partition->below; number++)
-        hash = ah__hash_int(partition->below_other[number], hash);
-    for (int number = 0; partition->others_from && number < partition->layers + 2; number++)
-        hash = ah__hash_int((uint64_t)partition->others_from[number], hash);
-    return partition->others_from ? hash_code(&partition->other, hash) : hash;
+        hash = ah__hash_int(further_kind(partition->below_class[number]), hash);
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
+        hash = hash_further(partition, class, hash);
+    return hash;
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
@@ -229,10 +245,10 @@ static int compile_code(struct ah_code *code, struct ah_partition *partition, co
     return status;
 }
 
-/* Of a block below, the first of its kind. */
+/* Compiles the first block below of its class. */
 static int compile_below(struct ah_partition *partition, const struct ah_cut *cut, int number, const int *param_of)
 {
-    struct ah_program *program = &partition->below_forward[partition->below_other[number]];
+    struct ah_program *program = &partition->below_forward[partition->below_class[number]];
     struct ah_section section;
     if (program->count > 0)
         return AH_OK;
@@ -244,51 +260,66 @@ static int compile_below(struct ah_partition *partition, const struct ah_cut *cu
     return status;
 }
 
-/* Both kinds of blocks use the same memory: what one needs more of, the other has too. */
-static int match(struct ah_code *a, struct ah_code *b)
+/* All kinds of blocks use the same memory: *most has of each program what the neediest takes. */
+static int match(struct ah_code *most, const struct ah_code *code)
 {
-    if (a->saved_bytes != b->saved_bytes || a->kept_bytes != b->kept_bytes || a->cache_bytes != b->cache_bytes)
-        return ah__fail(AH_EINTERNAL, "two kinds of blocks save %lld and %lld bytes", (long long)a->saved_bytes,
-                        (long long)b->saved_bytes);
-    for (int i = 0; i < AH_PROGRAM_COUNT; i++) {
-        int64_t *bytes = &a->program[i].work_bytes, *other_bytes = &b->program[i].work_bytes;
-        *bytes = *other_bytes = *bytes > *other_bytes ? *bytes : *other_bytes;
+    if (most->saved_bytes != code->saved_bytes || most->kept_bytes != code->kept_bytes ||
+        most->cache_bytes != code->cache_bytes)
+        return ah__fail(AH_EINTERNAL, "two kinds of blocks save %lld and %lld bytes", (long long)most->saved_bytes,
+                        (long long)code->saved_bytes);
+    for (int i = 0; i < AH_PROGRAM_COUNT; i++)
+        if (code->program[i].work_bytes > most->program[i].work_bytes)
+            most->program[i].work_bytes = code->program[i].work_bytes;
+    return AH_OK;
+}
+
+static int count_blocks(struct ah_partition *partition)
+{
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++) {
+        int *from;
+        AH_TRY(ah__arena_new(&partition->arena, &from, (size_t)partition->layers + 3, sizeof *from));
+        for (int number = partition->layers + 1; number >= 0; number--)
+            from[number] = from[number + 1] + (partition->class_of[number] == class);
+        partition->blocks_from[class] = from;
     }
     return AH_OK;
 }
 
-/* Blocks of the other kind, where there are any. of_other: of those above, from 1 on. */
-static int compile_other(struct ah_partition *partition, const struct ah_cut *cut, const bool *of_other,
-                         const int *param_of)
+/* Compiles the first block of each class that is above. */
+static int compile_blocks(struct ah_partition *partition, const struct ah_cut *cut, const int *param_of)
 {
-    int *others_from, layers = partition->layers, other = 1;
-    while (other <= layers && !of_other[other])
-        other++;
-    if (other > layers)
-        return AH_OK;
-    AH_TRY(ah__arena_new(&partition->arena, &others_from, (size_t)layers + 3, sizeof *others_from));
-    for (int number = layers; number > 0; number--)
-        others_from[number] = others_from[number + 1] + of_other[number];
-    others_from[0] = others_from[1]; /* the embedding, of neither kind */
-    partition->others_from = others_from;
-    AH_TRY(compile_code(&partition->other, partition, cut, number_of(cut, other), param_of));
-    return match(&partition->code[AH_CLASS_BLOCK], &partition->other);
+    struct ah_code *blocks = &partition->code[AH_CLASS_BLOCK];
+    for (int number = 1; number <= partition->layers; number++) {
+        struct ah_code *code = &partition->code[partition->class_of[number]];
+        if (code->program[AH_PROGRAM_FORWARD].count > 0)
+            continue;
+        AH_TRY(compile_code(code, partition, cut, number_of(cut, number), param_of));
+        AH_TRY(match(blocks, code));
+    }
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
+        for (int i = 0; partition->code[class].program[AH_PROGRAM_FORWARD].count > 0 && i < AH_PROGRAM_COUNT; i++)
+            partition->code[class].program[i].work_bytes = blocks->program[i].work_bytes;
+    return AH_OK;
 }
 
 static int compile_all(struct ah_partition *partition, const struct ah_cut *cut, const int *first_param,
                        const int *param_of)
 {
-    bool *of_other;
-    AH_TRY(ah__arena_new(&partition->arena, &of_other, (size_t)cut->layers + 2, sizeof *of_other));
-    AH_TRY(ah__cut_kinds(of_other, cut, first_param, param_of));
-    for (int i = 0; i < AH_CLASS_COUNT; i++) {
-        int group = ah__class_representative((enum ah_class)i, partition->layers);
-        AH_TRY(compile_code(&partition->code[i], partition, cut, number_of(cut, group), param_of));
-    }
-    partition->below_other = of_other;
+    uint8_t *class_of, *by_group;
+    AH_TRY(ah__arena_new(&partition->arena, &class_of, (size_t)cut->layers + 2, 1));
+    AH_TRY(ah__arena_new(&partition->arena, &by_group, (size_t)partition->group_count, 1));
+    AH_TRY(ah__cut_classes(class_of, &partition->class_count, cut, first_param, param_of));
+    for (int group = 0; group < partition->group_count; group++)
+        by_group[group] = class_of[number_of(cut, group)];
+    partition->class_of = by_group;
+    partition->below_class = class_of;
+    AH_TRY(count_blocks(partition));
+    AH_TRY(compile_code(&partition->code[AH_CLASS_EMBEDDING], partition, cut, 0, param_of));
+    AH_TRY(compile_blocks(partition, cut, param_of));
+    AH_TRY(compile_code(&partition->code[AH_CLASS_HEAD], partition, cut, cut->layers + 1, param_of));
     for (int number = 1; number <= cut->below; number++)
         AH_TRY(compile_below(partition, cut, number, param_of));
-    return compile_other(partition, cut, of_other + cut->below, param_of);
+    return AH_OK;
 }
 
 static void describe(struct ah_partition *partition, const struct ah_cut *cut)

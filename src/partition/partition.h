@@ -91,15 +91,16 @@ struct ah_partition {
     enum ah_codes codes;       /* what frozen matrices of blocks are kept in; of none where there are none */
     bool packed;               /* a step has positions: its sequences are several documents each */
     int64_t batch, seq, vocab; /* of one micro-batch: what programs work on; vocab: rows of the logits */
-    struct ah_code code[AH_CLASS_COUNT];
-    /* Blocks may be of two kinds, which differ in attributes of operators and in nothing else. By partition number, the
-     * last behind the head: blocks of the other kind from it on; null: all are alike. */
-    const int *others_from;
-    struct ah_code other; /* their programs; sizes as of code[AH_CLASS_BLOCK] */
-    /* Of blocks below: FORWARD_DROP, in INPUT and OUTPUT of one place; by kind, of 0 calls where there is none so; and
-     * which are of the other kind than the lowest block above, from 1 on. */
-    struct ah_program below_forward[2];
-    const bool *below_other;
+    int class_count;
+    struct ah_code code[AH_CLASSES_MOST]; /* by class; sizes of blocks are as of AH_CLASS_BLOCK, and the programs of a
+                                           * class of which all blocks are below are of 0 calls */
+    const uint8_t *class_of;              /* by partition number */
+    const int *blocks_from[AH_CLASSES_MOST]; /* of each further kind: how many blocks there are from a partition on, the
+                                              * last behind the head */
+    /* FORWARD_DROP of blocks below, in INPUT and OUTPUT of one place, by class, of 0 calls where there is none so; and
+     * the class of each, from 1 on. */
+    struct ah_program below_forward[AH_CLASSES_MOST];
+    const uint8_t *below_class;
     int shared_group;             /* group the head also reads (0 when the embedding is tied), -1: none */
     int param_count, group_count; /* groups: layers + 2 */
     struct ah_param *params;
@@ -124,14 +125,16 @@ static inline int ah__partition_blocks(const struct ah_partition *partition)
 /* What runs the number-th block below. */
 static inline const struct ah_program *ah__below_program(const struct ah_partition *partition, int number)
 {
-    return &partition->below_forward[partition->below_other[number]];
+    return &partition->below_forward[partition->below_class[number]];
 }
 
 /* The most scratch that one needs. */
 static inline int64_t ah__below_work_bytes(const struct ah_partition *partition)
 {
-    const struct ah_program *programs = partition->below_forward;
-    return programs[0].work_bytes > programs[1].work_bytes ? programs[0].work_bytes : programs[1].work_bytes;
+    int64_t most = 0;
+    for (int class = 0; class < AH_CLASSES_MOST; class ++)
+        most = partition->below_forward[class].work_bytes > most ? partition->below_forward[class].work_bytes : most;
+    return most;
 }
 
 /* Of the embedding's group: its own elements, and those of one block below. */
@@ -145,17 +148,17 @@ static inline int64_t ah__below_count(const struct ah_partition *partition)
     return partition->below > 0 ? partition->groups[0].below / partition->below : 0;
 }
 
-/* Whether a partition is a block of the other kind. */
-static inline bool ah__is_other(const int *others_from, int number)
+/* How many blocks of a further kind there are among [first, last]. */
+static inline int64_t ah__blocks_of(const struct ah_partition *partition, int class, int64_t first, int64_t last)
 {
-    return others_from && others_from[number] > others_from[number + 1];
+    const int *from = partition->blocks_from[class];
+    return first <= last ? from[first] - from[last + 1] : 0;
 }
 
-/* What runs a partition. */
+/* Returns the programs of a partition. */
 static inline const struct ah_code *ah__code_of(const struct ah_partition *partition, int number)
 {
-    return ah__is_other(partition->others_from, number) ? &partition->other
-                                                        : &partition->code[ah__class_of(number, partition->layers)];
+    return &partition->code[partition->class_of[number]];
 }
 
 /* The most scratch that any program of any partition needs, INFER included. */

@@ -35,7 +35,13 @@ static bool has_program(const struct ah_code *code, int number)
 
 static const struct ah_group *group_of(const struct ah_partition *partition, int class)
 {
-    return &partition->groups[ah__class_representative((enum ah_class) class, partition->layers)];
+    return &partition->groups[ah__class_representative((enum ah_class)ah__class_alike(class), partition->layers)];
+}
+
+/* Returns the name of a further kind of blocks, of which the first is called `first`. */
+static const char *further_name(int class, const char *first)
+{
+    return class == AH_CLASS_COUNT ? first : ah__class_names[class];
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
@@ -107,16 +113,18 @@ int ah_partition_print(const struct ah_partition *partition, FILE *to)
         print_row(partition, i, to);
     if (partition->note)
         ah__fprintf(to, "%s\n", partition->note);
-    if (partition->others_from)
-        ah__fprintf(to, "%d of the blocks are of another kind: %.3g flop forward, %.3g backward\n",
-                    partition->others_from[1], partition->other.program[AH_PROGRAM_FORWARD].flops,
-                    partition->other.program[AH_PROGRAM_BACKWARD].flops);
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
+        if (partition->blocks_from[class][1] > 0)
+            ah__fprintf(to, "%d of the blocks are of another kind: %.3g flop forward, %.3g backward\n",
+                        partition->blocks_from[class][1], partition->code[class].program[AH_PROGRAM_FORWARD].flops,
+                        partition->code[class].program[AH_PROGRAM_BACKWARD].flops);
     ah__fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward,
                 partition->flops_backward);
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_programs(ah__class_names[i], &partition->code[i], to);
-    if (partition->others_from)
-        print_programs("other block", &partition->other, to);
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
+        if (partition->blocks_from[class][1] > 0)
+            print_programs(further_name(class, "other block"), &partition->code[class], to);
     return ferror(to) ? ah__fail(AH_EIO, "printing the partition failed") : AH_OK;
 }
 
@@ -210,6 +218,7 @@ static int add_code(cJSON *parent, const char *name, const struct ah_partition *
 
 static int fill_tree(cJSON *tree, const struct ah_partition *partition)
 {
+    char count[32];
     AH_TRY(ah__json_add_hash(tree, "signature", partition->signature));
     AH_TRY(ah__json_add_string(tree, "dtype", ah__dtype_name(partition->compute)));
     AH_TRY(ah__json_add_int(tree, "layers", partition->layers));
@@ -224,10 +233,14 @@ static int fill_tree(cJSON *tree, const struct ah_partition *partition)
     AH_TRY(ah__json_add_double(tree, "flops_backward", partition->flops_backward));
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         AH_TRY(add_code(tree, ah__class_names[i], partition, i, &partition->code[i]));
-    if (!partition->others_from)
-        return AH_OK;
-    AH_TRY(ah__json_add_int(tree, "other_blocks", partition->others_from[1]));
-    return add_code(tree, "other_block", partition, AH_CLASS_BLOCK, &partition->other);
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++) {
+        if (partition->blocks_from[class][1] == 0)
+            continue;
+        snprintf(count, sizeof count, "%ss", further_name(class, "other_block"));
+        AH_TRY(ah__json_add_int(tree, count, partition->blocks_from[class][1]));
+        AH_TRY(add_code(tree, further_name(class, "other_block"), partition, class, &partition->code[class]));
+    }
+    return AH_OK;
 }
 
 const char *ah_partition_note(const struct ah_partition *partition)

@@ -20,31 +20,32 @@ static struct triple times(const struct ah_predictor *predictor, enum ah_item_ki
     return t;
 }
 
-/* Returns the number of blocks of the other kind among [first, last]. */
-static int64_t others(const struct ah_predictor *predictor, int64_t first, int64_t last)
+static int64_t max_ns(int64_t a, int64_t b)
 {
-    const int *from = predictor->partition->others_from;
-    return from && first <= last ? from[first] - from[last + 1] : 0;
+    return a > b ? a : b;
+}
+
+/* Returns the sum of the times of blocks [first, last], by class. */
+static int64_t sum_ns(const struct ah_predictor *predictor, const int64_t ns[AH_CLASSES_MOST], int64_t first,
+                      int64_t last)
+{
+    const struct ah_partition *partition = predictor->partition;
+    int64_t sum = max_ns(0, last - first + 1) * ns[AH_CLASS_BLOCK];
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
+        sum += ah__blocks_of(partition, class, first, last) * (ns[class] - ns[AH_CLASS_BLOCK]);
+    return sum;
 }
 
 /* Returns the time of forward, or of backward, of blocks [first, layers]. */
 static int64_t blocks_ns(const struct ah_predictor *predictor, enum ah_item_kind kind, int64_t first)
 {
-    const struct ah_costs *costs = &predictor->profile->costs;
-    int64_t layers = predictor->partition->layers, of_other = others(predictor, first, layers);
-    int64_t other_ns = kind == AH_ITEM_FORWARD ? costs->other.forward_ns : costs->other.backward_ns;
-    return (layers - first + 1 - of_other) * costs->ns[kind][AH_CLASS_BLOCK] + of_other * other_ns;
+    return sum_ns(predictor, predictor->profile->costs.ns[kind], first, predictor->partition->layers);
 }
 
 /* Returns the time of forward and backward of blocks [first, layers]. */
 static int64_t both_ns(const struct ah_predictor *predictor, int64_t first)
 {
     return blocks_ns(predictor, AH_ITEM_FORWARD, first) + blocks_ns(predictor, AH_ITEM_BACKWARD, first);
-}
-
-static int64_t max_ns(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 static int64_t min_ns(int64_t a, int64_t b)
@@ -100,31 +101,20 @@ static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predi
            switches->unsharded * (stays - 2 * gather.b);
 }
 
-/* Returns the time of one block's recomputation, full or selective. */
-static int64_t block_again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int block)
-{
-    struct ah_block_costs costs = ah__costs_block(&predictor->profile->costs, others(predictor, block, block) > 0);
-    if (ah__recomputes(switches, block))
-        return costs.recompute_ns;
-    return ah__recomputes_selectively(switches, block) ? costs.selective_ns : 0;
-}
-
 /* Returns the recomputation time of blocks [first, layers]. */
 static int64_t again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t first)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
     int64_t sum = 0, whole = switches->checkpoint, end = whole + switches->selective;
-    if (switches->offload_activations > 0 && (first > 1 || predictor->partition->others_from)) {
+    bool alike = predictor->partition->class_count <= AH_CLASS_COUNT;
+    if (switches->offload_activations > 0 && (first > 1 || !alike)) {
         for (int block = (int)first; block <= switches->layers; block++)
-            sum += block_again_ns(switches, predictor, block);
+            sum += ah__costs_again_ns(&predictor->costs, block, ah__recomputes(switches, block),
+                                      ah__recomputes_selectively(switches, block));
         return sum;
     }
-    int64_t from = max_ns(first, whole + 1), of_other = others(predictor, first, whole);
-    int64_t of_other_selective = others(predictor, from, end);
-    return (max_ns(0, whole - first + 1) - of_other) * costs->recompute_ns[AH_CLASS_BLOCK] +
-           of_other * costs->other.recompute_ns +
-           (max_ns(0, end - from + 1) - of_other_selective) * costs->selective_ns[AH_CLASS_BLOCK] +
-           of_other_selective * costs->other.selective_ns;
+    return sum_ns(predictor, costs->recompute_ns, first, whole) +
+           sum_ns(predictor, costs->selective_ns, max_ns(first, whole + 1), end);
 }
 
 /* Returns the largest number of micro-batches in a round, as a share of the step's. */

@@ -50,11 +50,15 @@ static double seconds(const struct ah_profile *profile, enum ah_item_kind kind)
     return (double)profile->costs.ns[kind][AH_CLASS_BLOCK] * 1e-9;
 }
 
-/* Returns the mean time of a block over both kinds of blocks, since the model knows only one kind. */
-static double mean_seconds(const struct ah_partition *partition, double block, int64_t other_ns)
+/* Returns the mean time of a block over all kinds of blocks, since the model knows only one kind. */
+static double mean_seconds(const struct ah_partition *partition, const struct ah_profile *profile,
+                           enum ah_item_kind kind)
 {
-    double others = partition->others_from ? partition->others_from[1] : 0;
-    return block + others / partition->layers * ((double)other_ns * 1e-9 - block);
+    double block = seconds(profile, kind), mean = block;
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
+        mean += (double)partition->blocks_from[class][1] / partition->layers *
+                ((double)profile->costs.ns[kind][class] * 1e-9 - block);
+    return mean;
 }
 
 static double limit(int64_t bytes)
@@ -82,8 +86,8 @@ void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition 
         .M_cpu = limit(budget->host_bytes),
         .half_bytes = element,
         .state_bytes = trained * ah__states_each(partition),
-        .t_fp = mean_seconds(partition, seconds(profile, AH_ITEM_FORWARD), profile->costs.other.forward_ns),
-        .t_bp = mean_seconds(partition, seconds(profile, AH_ITEM_BACKWARD), profile->costs.other.backward_ns),
+        .t_fp = mean_seconds(partition, profile, AH_ITEM_FORWARD),
+        .t_bp = mean_seconds(partition, profile, AH_ITEM_BACKWARD),
         .t_h2d = seconds(profile, AH_ITEM_PREFETCH),
         .t_d2h = seconds(profile, AH_ITEM_OFFLOAD),
         .t_optim_cpu = seconds(profile, AH_ITEM_UPDATE_HOST),

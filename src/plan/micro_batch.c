@@ -68,11 +68,11 @@ static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_o
 static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
 {
     *profile = (struct ah_profile){.costs.layers = partition->layers,
-                                   .costs.other = {1, 1, 1, 1},
+                                   .costs.class_count = partition->class_count,
                                    .world_size = ah__step_ranks(partition),
                                    .partition_signature = partition->signature};
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
-        for (int class = 0; class < AH_CLASS_COUNT; class ++)
+        for (int class = 0; class < AH_CLASSES_MOST; class ++)
             profile->costs.ns[kind][class] = 1;
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)

@@ -44,8 +44,8 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
             "(signature %016llx), expected %016llx",
             (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
     predictor.costs.layers = partition->layers;
-    predictor.costs.others_from = partition->others_from;
-    predictor.costs.below_other = partition->below_other;
+    predictor.costs.class_of = partition->class_of;
+    predictor.costs.below_class = partition->below_class;
     predictor.costs.micro_batches = ah__micro_batches(partition);
     price_transfers(&predictor);
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
@@ -65,7 +65,7 @@ void ah__predictor_fini(struct ah_predictor *predictor)
 
 bool ah__predictor_stages(const struct ah_predictor *predictor)
 {
-    const int64_t(*ns)[AH_CLASS_COUNT] = predictor->costs.ns;
+    const int64_t(*ns)[AH_CLASSES_MOST] = predictor->costs.ns;
     return ah__policy_uses(predictor->policy, AH_SWITCH_staged) && !ah__blocks_keep_gradients(predictor->partition) &&
            ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 && ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] > 0;
 }

@@ -130,13 +130,15 @@ static double program_ns(const struct estimate *estimate, double ns, double flop
     return estimate->most_flops_per_s > 0 ? fmax(ns, flops / estimate->most_flops_per_s * 1e9) : ns;
 }
 
-/* Estimates the times of a partition's programs. Returns the share of their time that waits for device memory. */
-static double estimate_programs(struct ah_block_costs *out, const struct estimate *estimate, const struct ah_code *code,
-                                enum ah_class class)
+/* Sets the times of a class's programs. Returns the share of their time that waits for device memory. */
+static double set_programs(struct estimate *estimate, int class)
 {
-    int representative = ah__class_representative(class, estimate->partition->layers);
+    const struct ah_code *code = &estimate->partition->code[class];
+    struct ah_costs *costs = &estimate->profile->costs;
+    int alike = ah__class_alike(class);
+    int representative = ah__class_representative((enum ah_class)alike, estimate->partition->layers);
     const struct ah_group *group = &estimate->partition->groups[representative];
-    int64_t params = ah__frozen_count(group) > 0 ? group->trained : estimate->profile->params[class];
+    int64_t params = ah__frozen_count(group) > 0 ? group->trained : estimate->profile->params[alike];
     double widened = ah__is_widened(group) ? (double)(group->count + group->placed) * estimate->dtype_bytes : 0;
     struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0}, selective = {0};
     double times = ah__micro_batches(estimate->partition);
@@ -149,7 +151,7 @@ static double estimate_programs(struct ah_block_costs *out, const struct estimat
         ah__roofline_add_bytes(&once, &estimate->roofline, widened);
         ah__roofline_add_bytes(&forward, &estimate->roofline, widened);
         ah__roofline_add_bytes(&backward, &estimate->roofline, widened);
-        estimate->profile->costs.widen_ns = llround(once.ns);
+        costs->widen_ns = llround(once.ns);
     }
     /* The gradient is rounded, unless it is F32, and its norm is computed right after it. */
     if (params > 0 && estimate->dtype_bytes < FLOAT_BYTES)
@@ -157,32 +159,36 @@ static double estimate_programs(struct ah_block_costs *out, const struct estimat
     if (params > 0)
         ah__roofline_add_bytes(&backward, &estimate->roofline, (double)params * estimate->dtype_bytes);
     const struct ah_program *program = code->program;
-    out->forward_ns = at_least_1ns(program_ns(estimate, forward.ns, times * program[AH_PROGRAM_FORWARD].flops));
-    out->backward_ns = at_least_1ns(program_ns(estimate, backward.ns, times * program[AH_PROGRAM_BACKWARD].flops));
-    out->recompute_ns = estimate->recomputes_whole && recompute.ns > 0
-                            ? out->forward_ns
-                            : llround(program_ns(estimate, recompute.ns, times * program[AH_PROGRAM_RECOMPUTE].flops));
-    out->selective_ns = llround(selective.ns);
+    int64_t *forward_ns = &costs->ns[AH_ITEM_FORWARD][class], *backward_ns = &costs->ns[AH_ITEM_BACKWARD][class];
+    *forward_ns = at_least_1ns(program_ns(estimate, forward.ns, times * program[AH_PROGRAM_FORWARD].flops));
+    *backward_ns = at_least_1ns(program_ns(estimate, backward.ns, times * program[AH_PROGRAM_BACKWARD].flops));
+    costs->recompute_ns[class] =
+        estimate->recomputes_whole && recompute.ns > 0
+            ? *forward_ns
+            : llround(program_ns(estimate, recompute.ns, times * program[AH_PROGRAM_RECOMPUTE].flops));
+    costs->selective_ns[class] = llround(selective.ns);
     return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
 }
 
-/* Sets the times of FORWARD and BACKWARD of a partition; returns the share of their time that waits for device
- * memory. */
-static double set_programs(struct estimate *estimate, int class)
+static void set_flops(struct ah_profile *profile, const struct ah_partition *partition, int class)
 {
-    const struct ah_code *code = &estimate->partition->code[class];
-    struct ah_profile *profile = estimate->profile;
-    struct ah_block_costs costs;
-    double times = ah__micro_batches(estimate->partition);
-    double waiting = estimate_programs(&costs, estimate, code, (enum ah_class) class);
-    profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;
-    profile->backward_flops[class] = times * code->program[AH_PROGRAM_BACKWARD].flops;
-    profile->recompute_flops[class] = times * code->program[AH_PROGRAM_RECOMPUTE].flops;
-    profile->costs.ns[AH_ITEM_FORWARD][class] = costs.forward_ns;
-    profile->costs.ns[AH_ITEM_BACKWARD][class] = costs.backward_ns;
-    profile->costs.recompute_ns[class] = costs.recompute_ns;
-    profile->costs.selective_ns[class] = costs.selective_ns;
-    return waiting;
+    const struct ah_program *program = partition->code[class].program;
+    double times = ah__micro_batches(partition);
+    profile->forward_flops[class] = times * program[AH_PROGRAM_FORWARD].flops;
+    profile->backward_flops[class] = times * program[AH_PROGRAM_BACKWARD].flops;
+    profile->recompute_flops[class] = times * program[AH_PROGRAM_RECOMPUTE].flops;
+}
+
+/* Sets the times of a further kind of blocks; those of a kind without programs are the first kind's. */
+static void set_further(struct estimate *estimate, int class)
+{
+    struct ah_costs *costs = &estimate->profile->costs;
+    if (estimate->partition->code[class].program[AH_PROGRAM_FORWARD].count > 0) {
+        set_programs(estimate, class);
+        return;
+    }
+    costs->ns[AH_ITEM_FORWARD][class] = costs->ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK];
+    costs->ns[AH_ITEM_BACKWARD][class] = costs->ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
 }
 
 /* Sets the times of staged updates: states and gradient are copied in, the device updates, states are copied back. */
@@ -295,6 +301,7 @@ static void profile_head(struct estimate *estimate, const char *optimizer)
     profile->threads = 1;
     profile->host_threads = (int)figure(estimate, AH_FIGURE_CORES);
     profile->costs.layers = partition->layers;
+    profile->costs.class_count = partition->class_count;
     profile->costs.lanes.notify_ns = llround(figure(estimate, AH_FIGURE_NOTIFY));
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         profile->costs.lanes.launch_ns[lane] = llround(figure(estimate, AH_FIGURE_LAUNCH));
@@ -316,13 +323,14 @@ static void profile_fill(struct estimate *estimate)
         estimate->profile->params[class] = ah__moved_count(partition, group);
         estimate->profile->trained[class] = partition->groups[group].trained;
         double share_of_memory = set_programs(estimate, class);
+        set_flops(estimate->profile, partition, class);
         if (class == AH_CLASS_BLOCK)
             waiting = share_of_memory;
         set_group(estimate, class);
         set_small_copies(estimate, class);
     }
-    if (partition->others_from)
-        estimate_programs(&estimate->profile->costs.other, estimate, &partition->other, AH_CLASS_BLOCK);
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
+        set_further(estimate, class);
     set_contention(estimate, waiting);
 }
 

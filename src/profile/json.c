@@ -8,6 +8,7 @@
  *   "format": "autohete profile 1"; "device": "cpu"; "ranks" (optional: 1); "workspace_bytes" (optional: 0); "threads";
  *   "host_threads"; "link_bytes_per_s"; "layers"
  *   "device_signature"; "partition_signature": 16 hex digits; optional
+ *   "classes" (optional: 3): if there are more, times of programs have "block 2", "block 3", ... too
  *   "ns": {"forward": {"embedding", "block", "head"}, ...}, one per item kind; collectives are optional
  *   "recompute_ns": {per class}; "selective_ns": {per class; optional: the same}; "widen_ns" (optional: 0)
  *   "launch_ns": {per lane}; "notify_ns"; "queue_depth" (optional: 0); "slowdown": {lane: {lane: factor}, ...}
@@ -98,26 +99,25 @@ static bool follows(int item)
            item == AH_ITEM_SUMS_OUT || item == AH_ITEM_SUMS_IN;
 }
 
-/* Four times of blocks of the other kind, if there are such blocks. */
-static const char *const block_names[] = {"forward", "backward", "recompute", "selective"};
-enum { BLOCK_TIMES = AH_LENGTH(block_names) };
-
-static int add_other(cJSON *tree, const struct ah_block_costs *other)
+/* Returns the number of classes in a row: all classes for times of programs, else the first three. */
+static int classes_of(const struct ah_costs *costs, int item)
 {
-    const int64_t ns[BLOCK_TIMES] = {other->forward_ns, other->backward_ns, other->recompute_ns, other->selective_ns};
-    return other->forward_ns ? add_ints(tree, "other_block_ns", block_names, ns, BLOCK_TIMES) : AH_OK;
+    bool programs = item == AH_ITEM_FORWARD || item == AH_ITEM_BACKWARD;
+    return programs && costs->class_count > AH_CLASS_COUNT ? costs->class_count : AH_CLASS_COUNT;
 }
 
 static int add_costs(cJSON *tree, const struct ah_costs *costs)
 {
     cJSON *object;
-    AH_TRY(add_other(tree, &costs->other));
+    int classes = classes_of(costs, AH_ITEM_FORWARD);
+    if (classes > AH_CLASS_COUNT)
+        AH_TRY(ah__json_add_int(tree, "classes", classes));
     AH_TRY(add_object(&object, tree, "ns"));
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         if (!follows(i) || costs->ns[i][AH_CLASS_BLOCK])
-            AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], AH_CLASS_COUNT));
-    AH_TRY(add_ints(tree, "recompute_ns", ah__class_names, costs->recompute_ns, AH_CLASS_COUNT));
-    AH_TRY(add_ints(tree, "selective_ns", ah__class_names, costs->selective_ns, AH_CLASS_COUNT));
+            AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], classes_of(costs, i)));
+    AH_TRY(add_ints(tree, "recompute_ns", ah__class_names, costs->recompute_ns, classes));
+    AH_TRY(add_ints(tree, "selective_ns", ah__class_names, costs->selective_ns, classes));
     if (costs->widen_ns)
         AH_TRY(ah__json_add_int(tree, "widen_ns", costs->widen_ns));
     AH_TRY(add_ints(tree, "launch_ns", ah__lane_names, costs->lanes.launch_ns, AH_LANE_COUNT));
@@ -240,30 +240,31 @@ static bool may_be_missing(int item)
     return ranks || streams || item == AH_ITEM_UPDATE_SPECULATIVE || follows(item);
 }
 
-static int get_other(struct ah_block_costs *other, const struct ah_json *json)
+static int get_classes(struct ah_costs *costs, const struct ah_json *json)
 {
-    int64_t ns[BLOCK_TIMES] = {0};
-    if (ah__json_has(json, "other_block_ns"))
-        AH_TRY(get_ints(ns, json, "other_block_ns", block_names, BLOCK_TIMES));
-    *other = (struct ah_block_costs){ns[0], ns[1], ns[2], ns[3]};
+    int64_t classes = AH_CLASS_COUNT;
+    if (ah__json_has(json, "classes"))
+        AH_TRY(ah__json_int(&classes, json, "classes", AH_CLASS_COUNT, AH_CLASSES_MOST));
+    costs->class_count = (int)classes;
     return AH_OK;
 }
 
 static int get_costs(struct ah_costs *costs, const struct ah_json *json)
 {
     struct ah_json object;
-    AH_TRY(get_other(&costs->other, json));
+    AH_TRY(get_classes(costs, json));
+    int classes = costs->class_count;
     AH_TRY(ah__json_object(&object, json, "ns"));
     AH_TRY(only(&object, ah__item_names, AH_ITEM_COUNT));
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         if (!may_be_missing(i) || ah__json_has(&object, ah__item_names[i]))
-            AH_TRY(get_ints(costs->ns[i], &object, ah__item_names[i], ah__class_names, AH_CLASS_COUNT));
+            AH_TRY(get_ints(costs->ns[i], &object, ah__item_names[i], ah__class_names, classes_of(costs, i)));
     if (!ah__json_has(&object, ah__item_names[AH_ITEM_UPDATE_SPECULATIVE]))
         memcpy(costs->ns[AH_ITEM_UPDATE_SPECULATIVE], costs->ns[AH_ITEM_UPDATE_HOST], sizeof costs->ns[0]);
-    AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, AH_CLASS_COUNT));
+    AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, classes));
     if (ah__json_has(json, "selective_ns"))
-        AH_TRY(get_ints(costs->selective_ns, json, "selective_ns", ah__class_names, AH_CLASS_COUNT));
-    else /* no part of recomputation takes longer than all of it */
+        AH_TRY(get_ints(costs->selective_ns, json, "selective_ns", ah__class_names, classes));
+    else /* which is the most that a part of it may take */
         memcpy(costs->selective_ns, costs->recompute_ns, sizeof costs->selective_ns);
     if (ah__json_has(json, "widen_ns"))
         AH_TRY(ah__json_int(&costs->widen_ns, json, "widen_ns", 0, most_ns));
@@ -359,17 +360,13 @@ static int times_check(const struct ah_costs *costs, const struct ah_json *json)
     }
     double items = (double)ITERATIONS_MOST * AH_ITEM_COUNT * ((double)costs->layers + 2);
     int64_t most = (int64_t)((double)INT64_MAX / 4 / items / stretch);
-    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+    for (int class = 0; class < classes_of(costs, AH_ITEM_FORWARD); class ++) {
         for (int i = 0; i < AH_ITEM_COUNT; i++)
             AH_TRY(time_check(json, ah__item_names[i], class, costs->ns[i][class], most));
         AH_TRY(time_check(json, "recompute", class, costs->recompute_ns[class], most));
         AH_TRY(time_check(json, "selective recompute", class, costs->selective_ns[class], most));
     }
     AH_TRY(time_check(json, "widening", AH_CLASS_BLOCK, costs->widen_ns, most));
-    const struct ah_block_costs *other = &costs->other;
-    const int64_t ns[BLOCK_TIMES] = {other->forward_ns, other->backward_ns, other->recompute_ns, other->selective_ns};
-    for (int i = 0; i < BLOCK_TIMES; i++)
-        AH_TRY(time_check(json, "the other kind", AH_CLASS_BLOCK, ns[i], most));
     return AH_OK;
 }
 
@@ -386,7 +383,7 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
                                        "device_signature",
                                        "partition_signature",
                                        "ns",
-                                       "other_block_ns",
+                                       "classes",
                                        "recompute_ns",
                                        "selective_ns",
                                        "widen_ns",

@@ -5,6 +5,7 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
     struct ah_dev_info info;
     dev->ops->info(dev, &info);
     profile->costs.layers = partition->layers;
+    profile->costs.class_count = partition->class_count;
     profile->world_size = ah__step_ranks(partition);
     snprintf(profile->device, sizeof profile->device, "%s", info.name);
     profile->threads = info.threads;

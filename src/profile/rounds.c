@@ -37,16 +37,16 @@ struct burst {
     int64_t last_end_ns; /* 0 before the first completion; a burst stays on one lane */
 };
 
-/* Returns the samples of an item. Only forward and backward of blocks of the other kind have samples of their own. */
+/* Blocks of all kinds are alike but for their programs. */
 static struct ah_samples *samples_of(struct ah_workload *workload, const struct ah_item *item)
 {
-    const struct ah_workload_place *place = &workload->place[item->partition];
-    bool other = place->other && (item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD);
+    int class = workload->place[item->partition].class;
     if (item->recompute)
-        return other ? &workload->other_recomputed : &workload->recomputed[place->class];
+        return &workload->recomputed[class];
     if (item->selective)
-        return other ? &workload->other_selective : &workload->selective[place->class];
-    return other ? &workload->other[item->kind] : &workload->samples[item->kind][place->class];
+        return &workload->selective[class];
+    bool programs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
+    return &workload->samples[item->kind][programs ? class : ah__class_alike(class)];
 }
 
 static int burst_wait(struct burst *burst)
@@ -89,7 +89,7 @@ static int burst_backward(struct burst *burst, int place, int round)
 {
     const struct ah_workload *workload = burst->workload;
     bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].count > 0;
-    int kind = workload->place[place].class == AH_CLASS_BLOCK && has_recompute ? (place + round) % KINDS : 0;
+    int kind = ah__class_is_block(workload->place[place].class) && has_recompute ? (place + round) % KINDS : 0;
     struct ah_item item = {.kind = AH_ITEM_BACKWARD,
                            .partition = place,
                            .recompute = kind == 1,
@@ -99,24 +99,30 @@ static int burst_backward(struct burst *burst, int place, int round)
     return burst_submit_item(burst, &item);
 }
 
-/* Returns the number of kinds of blocks. With two, a copy is of each kind in turn, for as many rounds as there are
- * kinds of backward. */
+/* Returns the number of kinds of blocks that are timed. */
 static int block_kinds(const struct ah_workload *workload)
 {
-    return workload->partition->others_from ? 2 : 1;
+    const struct ah_partition *partition = workload->partition;
+    int kinds = 1;
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
+        kinds += partition->code[class].program[AH_PROGRAM_FORWARD].count > 0;
+    return kinds;
 }
 
-static void others_choose(struct ah_workload *workload, int round)
+/* A copy is of each kind in turn, for as many rounds as backwards have kinds. */
+static void kinds_choose(struct ah_workload *workload, int round)
 {
-    for (int i = 1; i <= workload->copies; i++)
-        workload->place[i].other = (i + round) / KINDS % block_kinds(workload) == 1;
+    for (int i = 1; i <= workload->copies; i++) {
+        int kind = (i + round) / KINDS % block_kinds(workload);
+        workload->place[i].class = kind == 0 ? AH_CLASS_BLOCK : AH_CLASS_COUNT + kind - 1;
+    }
 }
 
 /* Runs a step of the small model, with everything on the device. */
 static int round_compute(struct burst *burst, int round)
 {
     struct ah_workload *workload = burst->workload;
-    others_choose(workload, round);
+    kinds_choose(workload, round);
     for (int i = 0; i < workload->places; i++) {
         if (workload->place[i].param != workload->place[i].state[0])
             AH_TRY(burst_submit(burst, AH_ITEM_CAST, i));
@@ -254,28 +260,19 @@ static int64_t program_ns(const struct ah_workload *workload, struct ah_samples 
     return at_least_one(of_all(ah__samples_median(samples), once_ns, workload));
 }
 
-static void other_fill(struct ah_workload *workload, int64_t once_ns, struct ah_block_costs *costs)
-{
-    costs->forward_ns = program_ns(workload, &workload->other[AH_ITEM_FORWARD], once_ns);
-    costs->backward_ns = program_ns(workload, &workload->other[AH_ITEM_BACKWARD], once_ns);
-    costs->recompute_ns = again_ns(workload, &workload->other_recomputed, once_ns, costs->backward_ns);
-    costs->selective_ns = again_ns(workload, &workload->other_selective, once_ns, costs->backward_ns);
-}
-
-/* Fills the times that depend on the size of a micro-batch. */
+/* Fills the times that depend on the size of a micro-batch. Blocks of a kind that is not timed have the first one's. */
 static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
     static const enum ah_item_kind kinds[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD};
-    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
-        int64_t once_ns = class == AH_CLASS_BLOCK ? costs->widen_ns : 0;
+    for (int class = 0; class < workload->partition->class_count; class ++) {
+        int of = workload->samples[AH_ITEM_FORWARD][class].count > 0 ? class : AH_CLASS_BLOCK;
+        int64_t once_ns = ah__class_is_block(class) ? costs->widen_ns : 0;
         for (size_t i = 0; i < AH_LENGTH(kinds); i++)
-            costs->ns[kinds[i]][class] = program_ns(workload, &workload->samples[kinds[i]][class], once_ns);
+            costs->ns[kinds[i]][class] = program_ns(workload, &workload->samples[kinds[i]][of], once_ns);
         int64_t backward_ns = costs->ns[AH_ITEM_BACKWARD][class];
-        costs->recompute_ns[class] = again_ns(workload, &workload->recomputed[class], once_ns, backward_ns);
-        costs->selective_ns[class] = again_ns(workload, &workload->selective[class], once_ns, backward_ns);
+        costs->recompute_ns[class] = again_ns(workload, &workload->recomputed[of], once_ns, backward_ns);
+        costs->selective_ns[class] = again_ns(workload, &workload->selective[of], once_ns, backward_ns);
     }
-    if (workload->partition->others_from)
-        other_fill(workload, costs->widen_ns, &costs->other);
 }
 
 static int64_t median_ns(struct ah_workload *workload, int kind, int class)

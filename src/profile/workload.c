@@ -99,7 +99,7 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
 {
     struct ah_workload_place *place = &workload->place[index];
     const struct ah_code *code = &workload->partition->code[place->class];
-    bool block = place->class == AH_CLASS_BLOCK;
+    bool block = ah__class_is_block(place->class);
     int ranks = ah__step_ranks(workload->partition);
     int64_t element = ah__dtype_bytes(workload->partition->compute);
     int64_t read_bytes = ranks * ah__part_count(place->count, ranks) * element;
@@ -406,7 +406,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .grad = exchanges                       ? place->exchange
                 : item->kind == AH_ITEM_OFFLOAD ? place->state[2]
                                                 : place->grad,
-        .sum = place->class == AH_CLASS_BLOCK && workload->accumulator ? workload->accumulator : place->grad,
+        .sum = ah__class_is_block(place->class) && workload->accumulator ? workload->accumulator : place->grad,
         .shared_param = owner ? owner->param : NULL,
         .shared_sum = owner ? owner->grad : NULL,
         .input = place->input,
@@ -428,7 +428,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .cheap_step = item->recompute || item->selective ? 0 : place->saved_step,
         .boundary_step = workload->boundary_step,
         .update_grad = on_host ? place->host_grad : place->grad,
-        .update_copy = apart && place->class != AH_CLASS_BLOCK ? place->param : NULL, /* as in a run */
+        .update_copy = apart && !ah__class_is_block(place->class) ? place->param : NULL, /* as in a run */
         .host_param = place->host_grad,
         .host_grad = place->host_grad_buffer,
         .host_frozen = place->host_frozen,
@@ -455,7 +455,6 @@ static int work_of(struct ah_work *work, const struct ah_workload *workload, con
         .partition = workload->partition,
         .programs = &workload->programs,
         .class = place->class,
-        .other = place->other,
         .group = place->group,
         .rank = workload->comm->rank,
         .micro_batches = workload->micro_batches,

@@ -18,8 +18,7 @@ struct ah_samples {
 };
 
 struct ah_workload_place {
-    enum ah_class class;
-    bool other;                         /* the block is of the other kind in the current round */
+    int class;                          /* of a block in the current round */
     int group;                          /* group of the partition */
     int64_t count, trained, decayed;    /* elements of the group */
     char *state[AH_STATE_COUNT], *grad; /* device */
@@ -54,9 +53,8 @@ struct ah_workload {
     int64_t tokens_bytes, results_bytes; /* of all micro-batches of the step */
     struct ah_bound_programs programs;
     /* times measured by rounds; `recomputed`, `selective`: of BACKWARD with recomputation */
-    struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];
-    struct ah_samples recomputed[AH_CLASS_COUNT], selective[AH_CLASS_COUNT];
-    struct ah_samples other[AH_ITEM_COUNT], other_recomputed, other_selective; /* of blocks of the other kind */
+    struct ah_samples samples[AH_ITEM_COUNT][AH_CLASSES_MOST];
+    struct ah_samples recomputed[AH_CLASSES_MOST], selective[AH_CLASSES_MOST];
     struct ah_samples gaps[AH_LANE_COUNT]; /* gaps between items that waited for nothing */
 };
 

@@ -10,8 +10,7 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
     struct ah_binding binding = {
         .partition = ah__run_partition(run),
         .programs = run->decodes ? &run->decoder_programs : &run->programs,
-        .class = ah__class_of(item->partition, run->partition->layers),
-        .other = ah__is_other(ah__run_partition(run)->others_from, item->partition),
+        .class = ah__run_partition(run)->class_of[item->partition],
         .group = item->partition,
         .rank = run->comm->rank,
         .micro_batches = ah__micro_batches(run->partition),

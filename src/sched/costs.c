@@ -7,31 +7,14 @@ static enum ah_keeping keeping(const struct ah_item *item)
     return item->recompute ? AH_KEEPS_INPUT : item->selective ? AH_KEEPS_PRODUCTS : AH_KEEPS_ALL;
 }
 
-struct ah_block_costs ah__costs_block(const struct ah_costs *costs, bool other)
-{
-    if (other)
-        return costs->other;
-    return (struct ah_block_costs){.forward_ns = costs->ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK],
-                                   .backward_ns = costs->ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK],
-                                   .recompute_ns = costs->recompute_ns[AH_CLASS_BLOCK],
-                                   .selective_ns = costs->selective_ns[AH_CLASS_BLOCK]};
-}
-
-static int64_t program_ns(const struct ah_block_costs *block, const struct ah_item *item)
-{
-    if (item->kind == AH_ITEM_FORWARD)
-        return block->forward_ns;
-    return block->backward_ns + (item->recompute ? block->recompute_ns : item->selective ? block->selective_ns : 0);
-}
-
-int64_t ah__costs_gather_ns(const struct ah_costs *costs, enum ah_class class, bool stays)
+int64_t ah__costs_gather_ns(const struct ah_costs *costs, int class, bool stays)
 {
     return costs->ns[stays && costs->gathers_part[class] ? AH_ITEM_REDUCE : AH_ITEM_GATHER][class];
 }
 
 int64_t ah__costs_below_ns(const struct ah_costs *costs, int below)
 {
-    return ah__costs_block(costs, costs->others_from && costs->below_other[below]).forward_ns;
+    return costs->ns[AH_ITEM_FORWARD][costs->below_class ? costs->below_class[below] : AH_CLASS_BLOCK];
 }
 
 /* Returns the time of an item for all micro-batches of a step. */
@@ -41,10 +24,9 @@ static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *
         return item->kind == AH_ITEM_FORWARD ? ah__costs_below_ns(costs, item->below) : costs->below_in_ns;
     if (item->kind == AH_ITEM_PREFETCH && item->stays)
         return 0;
-    enum ah_class class = ah__class_of(item->partition, costs->layers);
-    bool runs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
-    if (runs && ah__is_other(costs->others_from, item->partition))
-        return program_ns(&costs->other, item);
+    bool programs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
+    int class = ah__costs_class(costs, item->partition);
+    class = programs ? class : ah__class_alike(class);
     /* Parameters and gradients have one size, so an EVICT takes as long as an OFFLOAD. */
     int64_t ns = costs->ns[item->kind == AH_ITEM_EVICT ? AH_ITEM_OFFLOAD : item->kind][class];
     if (item->kind == AH_ITEM_GATHER && item->stays)
@@ -57,14 +39,14 @@ static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *
         ns = (ns + item->chunks - 1) / item->chunks;
     if (item->kind != AH_ITEM_BACKWARD)
         return ns;
-    return ns + (item->recompute ? costs->recompute_ns[class] : item->selective ? costs->selective_ns[class] : 0);
+    return ns + ah__costs_again_ns(costs, item->partition, item->recompute, item->selective);
 }
 
 /* Returns the part of an item's time that is spent once for all its micro-batches. */
 static int64_t once_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     bool runs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
-    return runs && ah__class_of(item->partition, costs->layers) == AH_CLASS_BLOCK ? costs->widen_ns : 0;
+    return runs && ah__class_is_block(ah__costs_class(costs, item->partition)) ? costs->widen_ns : 0;
 }
 
 int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item)

@@ -45,11 +45,11 @@ static struct ah_tensor other_eps(struct ah_graph *graph, struct ah_tensor x, in
     return ah_graph_layernorm(graph, x, a, b, number == 2 ? 1e-5f : 0);
 }
 
-static struct ah_tensor three_eps(struct ah_graph *graph, struct ah_tensor x, int number)
+static struct ah_tensor each_eps(struct ah_graph *graph, struct ah_tensor x, int number)
 {
     struct ah_tensor a = ah_graph_param(graph, "a", ah_shape1(C), AH_INIT_ONES, 0);
     struct ah_tensor b = ah_graph_param(graph, "b", ah_shape1(C), AH_INIT_ZEROS, 0);
-    return ah_graph_layernorm(graph, x, a, b, 1e-5f * (float)number);
+    return ah_graph_layernorm(graph, x, a, b, 1e-5f * (float)(number + 1));
 }
 
 static struct ah_tensor other_width(struct ah_graph *graph, struct ah_tensor x, int number)
@@ -86,14 +86,32 @@ static void unequal_blocks(void **state)
     expect(other_operator, "blocks 'h.0' and 'h.2' differ at operator 1 (relu in h.0): operator: relu against gelu");
     expect(other_heads,
            "blocks 'h.0' and 'h.2' differ at operator 1 (attention in h.0): output 1: result 1 of operator 1 [2,2,8]");
-    expect(three_eps, "found three kinds of blocks, expected two at most: blocks 'h.1' and 'h.2' differ at operator 0 "
-                      "(layernorm in h.1): attributes: eps=1e-05 against eps=2e-05");
     expect(other_width,
            "differ at operator 0 (linear in h.0.fc): input 1: parameter 0 [16,32] against parameter 0 [16,48]");
     expect(longer, "blocks 'h.0' and 'h.2' differ at operator 3 (add in h.0): number of operators: 4 against 5");
     expect(other_wiring,
            "operator 1 (layernorm in h.0.b): input 0: the block's input [2,8,16] against result 0 of operator 0");
     expect(other_parameters, "input 1: parameter 0 [16] against parameter 1 [16]");
+}
+
+/* Each block has a norm of its own, so that there are as many kinds as blocks. */
+static void many_kinds(void **state)
+{
+    (void)state;
+    struct ah_graph *graph = model_graph(each_eps, 14, true), *too_many = model_graph(each_eps, 15, true);
+    struct ah_partition *partition = NULL;
+    assert_ok(ah_partition_new(&partition, graph, NULL));
+    assert_int_equal(partition->class_count, AH_CLASSES_MOST);
+    for (int block = 1; block <= 14; block++) {
+        const struct ah_call *norm = &ah__code_of(partition, block)->program[AH_PROGRAM_FORWARD].calls[0];
+        assert_true(norm->attr.eps == 1e-5f * (float)block);
+    }
+    ah_partition_free(partition);
+    partition = NULL;
+    assert_fails(ah_partition_new(&partition, too_many, NULL), AH_EINPUT, "found more than 14 kinds of blocks");
+    assert_null(partition);
+    ah_graph_free(graph);
+    ah_graph_free(too_many);
 }
 
 /* Blocks that differ in an attribute are of two kinds, each with programs of its own in the same memory. */
@@ -104,14 +122,13 @@ static void two_kinds(void **state)
     struct ah_partition *partition, *plain;
     assert_ok(ah_partition_new(&partition, graph, NULL));
     assert_ok(ah_partition_new(&plain, alike, NULL));
-    assert_null(plain->others_from);
+    assert_int_equal(plain->class_count, AH_CLASS_COUNT);
+    assert_int_equal(partition->class_count, AH_CLASS_COUNT + 1);
     for (int number = 0; number < 6; number++) {
-        assert_int_equal(ah__is_other(partition->others_from, number), number == 3);
-        assert_ptr_equal(ah__code_of(partition, number),
-                         number == 3 ? &partition->other : &partition->code[ah__class_of(number, 4)]);
-        assert_ptr_equal(ah__code_of(plain, number), &plain->code[ah__class_of(number, 4)]);
+        assert_int_equal(partition->class_of[number], number == 3 ? AH_CLASS_COUNT : (int)ah__class_of(number, 4));
+        assert_int_equal(plain->class_of[number], ah__class_of(number, 4));
     }
-    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK], *other = &partition->other;
+    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK], *other = &partition->code[AH_CLASS_COUNT];
     for (int i = 0; i < AH_PROGRAM_COUNT; i++) {
         assert_int_equal(block->program[i].work_bytes, other->program[i].work_bytes);
         assert_int_equal(block->program[i].count, other->program[i].count);
@@ -437,7 +454,8 @@ static void saved_of_gpt2(void **state)
     ah_graph_free(graph);
 }
 
-AH_TEST_SUITE("partition/cut", cmocka_unit_test(unequal_blocks), cmocka_unit_test(two_kinds), cmocka_unit_test(no_cut),
-              cmocka_unit_test(wrong_places), cmocka_unit_test(unfinished), cmocka_unit_test(groups),
-              cmocka_unit_test(signatures), cmocka_unit_test(failing_allocations), cmocka_unit_test(saves_json),
-              cmocka_unit_test(prints), cmocka_unit_test(saved_of_gpt2))
+AH_TEST_SUITE("partition/cut", cmocka_unit_test(unequal_blocks), cmocka_unit_test(many_kinds),
+              cmocka_unit_test(two_kinds), cmocka_unit_test(no_cut), cmocka_unit_test(wrong_places),
+              cmocka_unit_test(unfinished), cmocka_unit_test(groups), cmocka_unit_test(signatures),
+              cmocka_unit_test(failing_allocations), cmocka_unit_test(saves_json), cmocka_unit_test(prints),
+              cmocka_unit_test(saved_of_gpt2))

@@ -13,7 +13,7 @@ struct fixture {
     struct ah_partition partition;
     struct ah_param params[2 * (FIXTURE_LAYERS + 2)];
     struct ah_group groups[FIXTURE_LAYERS + 2];
-    bool below_other[FIXTURE_BELOW + 1];
+    uint8_t class_of[FIXTURE_LAYERS + 2], below_class[FIXTURE_BELOW + 1];
     uint64_t seed, drawn;
 };
 
@@ -28,6 +28,7 @@ static inline void fixture_groups(struct fixture *fixture)
 {
     struct ah_partition *partition = &fixture->partition;
     for (int g = 0; g < partition->group_count; g++) {
+        fixture->class_of[g] = (uint8_t)ah__class_of(g, partition->layers);
         struct ah_param *matrix = &fixture->params[2 * g], *vector = matrix + 1;
         if (g > 1 && g <= partition->layers) {
             matrix[0] = matrix[-2];
@@ -73,9 +74,9 @@ static inline void fixture_freeze(struct fixture *fixture, int ranks)
     }
     if (trained[0] == 0) { /* frozen blocks may go with the embedding */
         partition->below = (int)fixture_draw(fixture, 0, FIXTURE_BELOW);
-        partition->below_other = fixture->below_other;
+        partition->below_class = fixture->below_class;
         for (int below = 1; below <= partition->below; below++)
-            fixture->below_other[below] = fixture_draw(fixture, 0, 2) == 0;
+            fixture->below_class[below] = fixture_draw(fixture, 0, 2) == 0 ? AH_CLASS_COUNT : AH_CLASS_BLOCK;
         fixture->groups[0].below = partition->below * AH_PARAM_ALIGN * fixture_draw(fixture, 1, 900);
         fixture->groups[0].count += fixture->groups[0].below;
     }
@@ -104,6 +105,8 @@ static inline void fixture_init(struct fixture *fixture, uint64_t seed)
         .batch = fixture_draw(fixture, 1, 4),
         .seq = fixture_draw(fixture, 1, 130),
         .shared_group = -1,
+        .class_count = AH_CLASS_COUNT,
+        .class_of = fixture->class_of,
         .params = fixture->params,
         .groups = fixture->groups,
         .signature = 0x1234,

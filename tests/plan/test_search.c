@@ -144,7 +144,7 @@ static void world_join(struct world *world, struct ah_plan *plan)
         fixture_freeze(f, plan->switches.world_size);
         plan->switches.staged = 0;
         world->predictor.costs.below_in_ns = fixture_draw(f, 1, 60000);
-        world->predictor.costs.below_other = f->partition.below_other;
+        world->predictor.costs.below_class = f->partition.below_class;
         for (int class = 0; class < AH_CLASS_COUNT; class ++) {
             int group = ah__class_representative((enum ah_class) class, f->partition.layers);
             world->predictor.costs.gathers_part[class] = f->groups[group].trained < f->groups[group].count;
@@ -178,11 +178,11 @@ static void no_schedule_beats_the_bound(void **state)
         struct world world;
         int64_t step;
         bool slow = round / policies % 5 == 4;
-        int others_from[16];
+        int from[2][WORLD_MIXED + 3];
         const char *policy = ah_policy_names()[round % policies];
         world_init(&world, 5000 + (uint64_t)round, 1 + round % 12, policy);
         if (round / policies % 3 == 1)
-            world_mix(&world, others_from);
+            world_mix(&world, from);
         struct ah_plan plan = fixture_plan(&world.fixture);
         if (round / policies % 4)
             world_shake(&world, &plan);

@@ -46,31 +46,42 @@ static inline void world_init(struct world *world, uint64_t seed, int layers, co
     assert_ok(ah__predictor_init(&world->predictor, &f->partition, &world->profile, policy));
 }
 
-/* Some blocks are of another kind, faster or slower. `from`: [layers + 3], the caller's, at least as long as the world
- * lives. */
-static inline void world_mix(struct world *world, int *from)
+/* Programs of a further kind of blocks, faster or slower than the first. */
+static inline void world_add_kind(struct ah_costs *costs, int class, int64_t tenths)
+{
+    costs->ns[AH_ITEM_FORWARD][class] = costs->ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK] * tenths / 10;
+    costs->ns[AH_ITEM_BACKWARD][class] = costs->ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK] * tenths / 10;
+    costs->recompute_ns[class] = costs->recompute_ns[AH_CLASS_BLOCK] * tenths / 10;
+    costs->selective_ns[class] = costs->selective_ns[AH_CLASS_BLOCK] * tenths / 10;
+}
+
+/* Blocks are of two or three kinds. `from`: [2][WORLD_MIXED + 3], the caller's, at least as long as the world lives. */
+enum { WORLD_MIXED = 13 };
+static inline void world_mix(struct world *world, int from[2][WORLD_MIXED + 3])
 {
     struct fixture *f = &world->fixture;
-    const struct ah_costs *costs = &world->profile.costs;
-    int layers = f->partition.layers;
-    from[layers + 2] = from[layers + 1] = 0;
-    for (int block = layers; block > 0; block--)
-        from[block] = from[block + 1] + (int)fixture_draw(f, 0, 1);
-    from[0] = from[1];
-    int64_t tenths = fixture_draw(f, 1, 30);
-    world->profile.costs.other = (struct ah_block_costs){costs->ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK] * tenths / 10,
-                                                         costs->ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK] * tenths / 10,
-                                                         costs->recompute_ns[AH_CLASS_BLOCK] * tenths / 10,
-                                                         costs->selective_ns[AH_CLASS_BLOCK] * tenths / 10};
-    world->predictor.costs.other = world->profile.costs.other;
-    world->predictor.costs.others_from = f->partition.others_from = from;
+    int layers = f->partition.layers, further = (int)fixture_draw(f, 1, 2);
+    f->partition.class_count = AH_CLASS_COUNT + further;
+    for (int i = 0; i < further; i++) {
+        world_add_kind(&world->profile.costs, AH_CLASS_COUNT + i, fixture_draw(f, 1, 30));
+        f->partition.blocks_from[AH_CLASS_COUNT + i] = from[i];
+        from[i][layers + 2] = from[i][layers + 1] = 0;
+    }
+    for (int block = layers; block > 0; block--) {
+        int kind = (int)fixture_draw(f, 0, further);
+        f->class_of[block] = (uint8_t)(kind ? AH_CLASS_COUNT + kind - 1 : AH_CLASS_BLOCK);
+        for (int i = 0; i < further; i++)
+            from[i][block] = from[i][block + 1] + (kind == i + 1);
+    }
+    world->predictor.costs = world->profile.costs;
+    world->predictor.costs.class_of = f->class_of;
 }
 
 /* A host so slow that states gain by the way through the device. */
 static inline void world_favours_streams(struct world *world)
 {
     enum { BLOCK = AH_CLASS_BLOCK };
-    int64_t(*ns)[AH_CLASS_COUNT] = world->predictor.costs.ns;
+    int64_t(*ns)[AH_CLASSES_MOST] = world->predictor.costs.ns;
     ns[AH_ITEM_STATES_IN][BLOCK] = ns[AH_ITEM_UPDATE_STAGED][BLOCK] = 6 * ns[AH_ITEM_PREFETCH][BLOCK];
     ns[AH_ITEM_UPDATE_HOST][BLOCK] += ns[AH_ITEM_FORWARD][BLOCK] + ns[AH_ITEM_STATES_IN][BLOCK];
     world->profile.costs = world->predictor.costs;

@@ -62,8 +62,13 @@ static void profile_fill(struct ah_profile *profile)
         profile->costs.selective_ns[i] = next++;
     }
     profile->costs.widen_ns = next++;
-    profile->costs.other = (struct ah_block_costs){next, next + 1, next + 2, next + 3};
-    next += 4;
+    profile->costs.class_count = AH_CLASS_COUNT + 2;
+    for (int i = AH_CLASS_COUNT; i < profile->costs.class_count; i++) {
+        profile->costs.ns[AH_ITEM_FORWARD][i] = next++;
+        profile->costs.ns[AH_ITEM_BACKWARD][i] = next++;
+        profile->costs.recompute_ns[i] = next++;
+        profile->costs.selective_ns[i] = next++;
+    }
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         profile->costs.lanes.launch_ns[i] = next++;
         for (int j = 0; j < AH_LANE_COUNT; j++)
@@ -88,7 +93,7 @@ static void profile_check_equal(const struct ah_profile *a, const struct ah_prof
     assert_int_equal(a->link_bytes_per_s, b->link_bytes_per_s);
     assert_int_equal(a->costs.layers, b->costs.layers);
     assert_memory_equal(a->costs.ns, b->costs.ns, sizeof a->costs.ns);
-    assert_memory_equal(&a->costs.other, &b->costs.other, sizeof a->costs.other);
+    assert_int_equal(a->costs.class_count, b->costs.class_count);
     assert_memory_equal(a->costs.recompute_ns, b->costs.recompute_ns, sizeof a->costs.recompute_ns);
     assert_memory_equal(a->costs.selective_ns, b->costs.selective_ns, sizeof a->costs.selective_ns);
     assert_memory_equal(a->costs.lanes.launch_ns, b->costs.lanes.launch_ns, sizeof a->costs.lanes.launch_ns);
@@ -323,12 +328,13 @@ static void blocks_of_two_kinds_are_timed_apart(void **state)
     assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
     assert_ok(ah_profile_measure(&profile, NULL, partition, dev, NULL));
     costs_check(&profile->costs);
-    struct ah_block_costs block = ah__costs_block(&profile->costs, false),
-                          other = ah__costs_block(&profile->costs, true);
-    assert_true(other.forward_ns > 0 && other.forward_ns < block.forward_ns);
-    assert_true(other.backward_ns > 0 && other.backward_ns < block.backward_ns);
-    assert_true(other.recompute_ns > 0 && other.selective_ns > 0);
-    assert_null(profile->costs.others_from);
+    const struct ah_costs *costs = &profile->costs;
+    const int64_t *forward = costs->ns[AH_ITEM_FORWARD], *backward = costs->ns[AH_ITEM_BACKWARD];
+    assert_int_equal(costs->class_count, AH_CLASS_COUNT + 1);
+    assert_true(forward[AH_CLASS_COUNT] > 0 && forward[AH_CLASS_COUNT] < forward[AH_CLASS_BLOCK]);
+    assert_true(backward[AH_CLASS_COUNT] > 0 && backward[AH_CLASS_COUNT] < backward[AH_CLASS_BLOCK]);
+    assert_true(costs->recompute_ns[AH_CLASS_COUNT] > 0 && costs->selective_ns[AH_CLASS_COUNT] > 0);
+    assert_null(costs->class_of);
     ah_profile_free(profile);
     ah_dev_close(dev);
     ah_partition_free(partition);

@@ -1,4 +1,4 @@
-/* Questions about the scheduler's state, and changes to it, that several of its files share. Calls none of them. */
+/* Queries and changes of the scheduler's state that several of its files share. Calls none of them. */
 #include "sched/internal.h"
 
 #include <string.h>
@@ -45,8 +45,8 @@ void ah__update_due(struct ah_sched *sched, int index)
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
 
-/* Of several ranks: parameters of this block and the next, where any is cast; and in backward gradients, unless they
- * have places of their own. */
+/* Returns how many buffers several ranks need at the same time: for the parameters of this block and the next, if any
+ * block is cast, and in backward for gradients, unless they have memory of their own. */
 static int rank_buffers(const struct ah_sched_config *config, bool backward)
 {
     const struct ah_switches *switches = &config->switches;
@@ -87,8 +87,8 @@ bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_
     }
 }
 
-/* Those that a list has in all rounds of an iteration; a prefetch, but of a block below, is as many as there are
- * chunks. */
+/* Returns the number of a list's items in all rounds of an iteration. A prefetch, except of a frozen lowest block,
+ * counts once for each chunk. */
 static int list_items(const struct ah_sched *sched, const struct step_list *list)
 {
     int count = 0, length = ah__list_length(sched, list);
@@ -141,7 +141,7 @@ bool ah__sched_update_over(const struct ah_sched *sched, int group)
     int64_t iteration = ah__iteration_of(sched, g->backward.round);
     if (!g->backward.submitted || g->ready_for > iteration)
         return true;
-    return !ah__sched_norm_known(sched, iteration); /* it cannot be: the norm waits for what asks */
+    return !ah__sched_norm_known(sched, iteration); /* it cannot be over: the norm waits for the caller */
 }
 
 bool ah__sched_all_fetched(const struct ah_sched *sched)

@@ -1,7 +1,7 @@
-/* What has been submitted, and what follows from it: events, claims and releases of buffers, each lane's next step. */
+/* Handles submitted items: events, claims and releases of buffers, each lane's next step. */
 #include "sched/internal.h"
 
-/* The next step of the list was submitted; true at the end of its round. */
+/* Advances a list after its step was submitted. True at the end of its round. */
 static bool step_advance(const struct ah_sched *sched, struct step_list *list)
 {
     int64_t round = list->round;
@@ -26,7 +26,7 @@ static void claim(struct ah_sched *sched, int *held, int buffer)
     sched->free_buffers--;
 }
 
-/* The buffer is free for others once `event` has passed. */
+/* Releases a buffer, which is free for others after `event`. */
 static void release(struct ah_sched *sched, int *held, struct ah_event event)
 {
     if (*held < 0)
@@ -37,7 +37,8 @@ static void release(struct ah_sched *sched, int *held, struct ah_event event)
     *held = -1;
 }
 
-/* Casts hold buffers too, but only between two items of the compute lane: they are not counted. */
+/* Releases a group's parameters. Buffers of casts are held only between two items of the compute lane and are not
+ * counted. */
 static void release_params(struct ah_sched *sched, struct group *group, struct ah_event event)
 {
     if (group->param_buffer >= 0 && group->on_host && !group->casts)
@@ -48,7 +49,7 @@ static void release_params(struct ah_sched *sched, struct group *group, struct a
 static void forward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    int last = sched->below.count > 0 ? 0 : sched->config.below; /* of those that read its place */
+    int last = sched->below.count > 0 ? 0 : sched->config.below; /* the last item that reads the embedding's memory */
     if (item->below > 0) {
         event_set(sched, &sched->below_places[item->stage].left, event, item->round);
         sched->below_left++;
@@ -74,7 +75,7 @@ static void evict_submitted(struct ah_sched *sched, const struct ah_item *item, 
     release_params(sched, group, event);
 }
 
-/* A gradient has got its buffer: by the backward that writes it. One that is a sum yet passes for one that has. */
+/* Claims a gradient's buffer for the backward that writes it. A sum that is not a gradient yet counts as claimed. */
 static void gradient_claimed(struct ah_sched *sched, const struct ah_item *item)
 {
     struct group *group = &sched->groups[item->partition];
@@ -87,7 +88,7 @@ static void gradient_claimed(struct ah_sched *sched, const struct ah_item *item)
     sched->lowest_gradient = sched->partitions;
 }
 
-/* The next backward in turn may have the place for sums once `event` has passed. */
+/* Frees a sum buffer for the next backward in turn after `event`. */
 static void sum_place_left(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct sum_place *place = &sched->sum_places[item->sum];
@@ -155,7 +156,7 @@ static void compute_submitted(struct ah_sched *sched, const struct ah_item *item
         round_submitted(sched, item, event);
 }
 
-/* The list stands at a prefetch that was submitted, in its turn or having overtaken others. */
+/* Returns true if the list is at a prefetch that was submitted, in its turn or out of order. */
 static bool fetch_done(const struct ah_sched *sched)
 {
     const struct step *step = ah__step_next(&sched->fetch);
@@ -204,7 +205,8 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
     release(sched, &group->grad_buffer, event);
 }
 
-/* A speculative update takes the shadow states that was free last; its later chunks go there too. */
+/* Handles a submitted chunk of an update. A speculative one takes the shadow states that became free last, also for its
+ * later chunks. */
 static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
 {
     struct group *group = &sched->groups[item->partition];
@@ -289,14 +291,14 @@ static void reduce_submitted(struct ah_sched *sched, const struct ah_item *item,
 {
     struct group *group = &sched->groups[item->partition];
     event_set(sched, &group->reduce, event, item->round);
-    if (sched->config.clips && !group->on_host) /* this rank's part waits for the norm elsewhere */
+    if (sched->config.clips && !group->on_host) /* this rank's part waits for the norm in memory of its own */
         release(sched, &group->grad_buffer, event);
     if (item->partition == 0)
         event_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->round);
     step_advance(sched, &sched->comm);
 }
 
-/* Null: the item runs on the compute lane. */
+/* Functions for kinds of items. Null: the item runs on the compute lane. */
 static void (*const submitted[AH_ITEM_COUNT])(struct ah_sched *, const struct ah_item *, struct ah_event) = {
     [AH_ITEM_INPUT] = input_submitted,
     [AH_ITEM_PREFETCH] = fetch_submitted,
@@ -320,6 +322,6 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
 {
     const struct ah_item *item = &next->item;
     if (sched->in_flight[next->lane]++ == 0)
-        sched->passed[next->lane] = event.sequence - 1; /* the device may have worked for others before */
+        sched->passed[next->lane] = event.sequence - 1; /* the device may have run other work before */
     (submitted[item->kind] ? submitted[item->kind] : compute_submitted)(sched, item, event);
 }

@@ -1,6 +1,6 @@
-/* Sums of blocks between an iteration's rounds: out after a backward, in before the one of the next round. Backwards
- * use the places on the device in turn. Nothing here claims a buffer, and each use waits for what ends the one before
- * it, so this cannot deadlock. */
+/* Sums of blocks between an iteration's rounds: out after a backward, in before the backward of the next round.
+ * Backwards use the sum buffers on the device in turn. Nothing here claims a pool buffer, and each use waits for the
+ * end of the use before it, so this cannot deadlock. */
 #include "sched/sums.h"
 
 static const struct sum_place *place_for(const struct ah_sched *sched, const struct ah_item *item, int *index)
@@ -31,7 +31,7 @@ static void sums_init(const struct ah_sched *sched, struct ah_next *next, enum a
     place_for(sched, &next->item, &next->item.sum);
 }
 
-/* Not before its place is free, so that the lane never waits for it. */
+/* Not before the sum buffer is free, so that the lane never waits for it. */
 bool ah__sums_in_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->sums_in;

@@ -27,7 +27,7 @@ const struct ah_switch_row ah__switch_table[AH_SWITCH_COUNT] = {
 #undef AH_SWITCH
 };
 
-/* Layers, world size, every row, and what is reserved for later ones: no other member. */
+/* The struct has layers, world size, one member per row, and members reserved for later rows; no other. */
 _Static_assert(sizeof(struct ah_switches) == AH_SWITCHES_INTS * sizeof(int) &&
                    offsetof(struct ah_switches, reserved) == (2 + AH_SWITCH_COUNT) * sizeof(int),
                "struct ah_switches and switches.def differ: run tests/lint/switches . --write");
@@ -105,7 +105,7 @@ bool ah__switches_equal(const struct ah_switches *a, const struct ah_switches *b
     return equal;
 }
 
-/* Whether the short text names a switch beside c, p and o. */
+/* Returns true if the short text names a switch besides c, p and o. */
 static bool is_named(const struct ah_switches *s, int index)
 {
     const struct ah_switch_row *row = &ah__switch_table[index];

@@ -1,5 +1,5 @@
-/* The table of switches.def, and what follows from it alone: bounds, text, hashing, random plans. Must not know
- * devices, models or which plan is good. */
+/* The table of switches.def, and functions that follow from it alone: bounds, text, hashing, random plans. Must not
+ * know devices, models or which plan is good. */
 #ifndef AH_SCHED_SWITCH_TABLE_H
 #define AH_SCHED_SWITCH_TABLE_H
 
@@ -17,7 +17,7 @@ enum ah_switch {
 };
 
 enum ah_switch_kind { AH_KIND_BLOCKS, AH_KIND_BUFFERS, AH_KIND_NUMBER, AH_KIND_PLACE, AH_KIND_SHARE, AH_KIND_COUNT };
-/* Who may set a switch; each may set what those before may. */
+/* The policies that may set a switch; each use includes those before it. */
 enum ah_switch_use { AH_USE_PAPER = -1, AH_USE_BASIC, AH_USE_ALL };
 enum ah_switch_must { AH_MUST_NONE, AH_MUST_FILE, AH_MUST_TEXT };
 
@@ -26,7 +26,7 @@ struct ah_switch_row {
     enum ah_switch_kind kind;
     enum ah_switch_use use;
     enum ah_switch_must must;
-    size_t offset; /* of an int in struct ah_switches */
+    size_t offset; /* offset of an int in struct ah_switches */
     int low;
     int (*high)(const struct ah_switches *s);
     const char *limit; /* the highest value in words */
@@ -34,7 +34,7 @@ struct ah_switch_row {
 };
 extern const struct ah_switch_row ah__switch_table[AH_SWITCH_COUNT];
 
-/* For the lowest and the second value of a kind that has words; null: numbers. */
+/* Words for the lowest and the second value of a kind; null: the kind's values are numbers. */
 extern const char *const ah__switch_words[AH_KIND_COUNT][2];
 
 static inline int ah__switch_get(const struct ah_switches *s, int index)
@@ -44,7 +44,7 @@ static inline int ah__switch_get(const struct ah_switches *s, int index)
     return value;
 }
 
-/* Returns its value; 0, as in a struct that leaves it out, counts as the lowest. */
+/* Returns the value of a switch; 0, as in a struct that leaves it out, counts as the lowest. */
 static inline int ah__switch_meant(const struct ah_switches *s, int index)
 {
     const struct ah_switch_row *row = &ah__switch_table[index];
@@ -68,19 +68,19 @@ struct ah_switches ah__switches_lowest(int layers, int world_size);
 /* Returns the index of a key, as texts have it, or of a field, as files have it; -1: there is none. */
 int ah__switch_find(const char *name, size_t length, bool fields);
 
-/* Whether what is said of blocks, embedding and head is within its bounds. Buffers and numbers, which are fitted to a
- * machine, are not looked at. */
+/* Returns true if switches of blocks, embedding and head are within their bounds. Buffers and numbers, which are fitted
+ * to a machine, are not checked. */
 bool ah__switches_valid(const struct ah_switches *s);
 
-/* All switches but those that have words. AH_EINPUT: "p=9: found 9, expected at most o=8"; the caller prefixes the
- * place. */
+/* Checks all switches but those with words. AH_EINPUT: "p=9: found 9, expected at most o=8"; the caller prefixes where
+ * the switches come from. */
 int ah__switches_check(const struct ah_switches *s);
 
 uint64_t ah__switches_hash(const struct ah_switches *s, uint64_t hash);
 bool ah__switches_equal(const struct ah_switches *a, const struct ah_switches *b);
 
-/* "c=4,p=2,..." as after --plan, with `separator` for the comma. `all`: every switch, so that the text makes the same
- * plan again; else c, p, o, what other blocks do, and whether embedding and head share. */
+/* Writes "c=4,p=2,..." as after --plan, with `separator` for the comma. `all`: every switch, so that the text makes the
+ * same plan again; else c, p, o, switches of other blocks, and whether embedding and head share a buffer. */
 enum { AH_SWITCHES_TEXT = 320 };
 void ah__switches_text(char text[AH_SWITCHES_TEXT], const struct ah_switches *s, char separator, bool all);
 
@@ -88,12 +88,13 @@ void ah__switches_text(char text[AH_SWITCHES_TEXT], const struct ah_switches *s,
 struct ah_switches_draw {
     int (*draw)(void *context, int low, int high); /* both included */
     void *context;
-    uint32_t without; /* switches (bits) that are to have their lowest values */
-    uint32_t keep;    /* those that are to stay as they are where their bounds allow it */
-    int rarely;       /* each other one is drawn with a chance of one in so many; or since its bounds leave no choice */
+    uint32_t without; /* switches (bits) that get their lowest values */
+    uint32_t keep;    /* switches (bits) that stay as they are if their bounds allow it */
+    int rarely;       /* each other switch is drawn with a chance of 1 in `rarely`, and always if it is out of its
+                       * bounds */
 };
-/* Draws a switch's lowest or highest value, any, one that is near the lowest, or one near what it was. Buffers may be
- * too few for the scheduler, which the caller mends. */
+/* Draws for each switch its lowest or highest value, any value, one near the lowest, or one near its old value. Buffers
+ * may be too few for the scheduler; the caller corrects this. */
 void ah__switches_draw(struct ah_switches *s, const struct ah_switches_draw *how);
 
 #endif

@@ -1,7 +1,7 @@
 #include "sched/updates.h"
 
-/* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next
- * one probably is too. */
+/* Returns true if a group may have a speculative update before its iteration's norm is known. After a step that was
+ * clipped the next one probably is too. */
 static bool may_update_ahead(const struct ah_sched *sched, const struct group *group)
 {
     int64_t before = group->ready_for - 1;
@@ -30,7 +30,6 @@ static void choose_from(const struct ah_sched *sched, struct choice *best, const
     }
 }
 
-/* The best candidate: of those that the host updates, or of those that are staged. */
 struct choice ah__update_choose(const struct ah_sched *sched, bool staged)
 {
     struct choice best = {.group = -1};
@@ -40,7 +39,6 @@ struct choice ah__update_choose(const struct ah_sched *sched, bool staged)
     return best;
 }
 
-/* The next chunk's update, speculative while the norm is not known. */
 bool ah__update_next(const struct ah_sched *sched, struct ah_next *next, bool staged)
 {
     struct choice best = ah__update_choose(sched, staged);
@@ -72,7 +70,7 @@ bool ah__states_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
-/* The oldest chunk in a staging buffer, once it has arrived. */
+/* Chooses the oldest chunk in a staging buffer, after it has arrived. */
 bool ah__staged_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct staged_chunk *chunk = &sched->staged_chunks[sched->staged_ended % AH_STAGING_BUFFERS];

@@ -1,14 +1,15 @@
-/* Which group's states are updated next: by the host, or visiting the device. Private to sched/. */
+/* Chooses the group whose states are updated next, on the host or staged through the device. Private to sched/. */
 #ifndef AH_SCHED_UPDATES_H
 #define AH_SCHED_UPDATES_H
 
 #include "sched/next.h"
 
-/* The best group to be updated: of those that the host updates, or of those whose states are staged. */
+/* Returns the best group to update: of those updated on the host, or of those whose states are staged. */
 struct choice ah__update_choose(const struct ah_sched *sched, bool staged);
-/* The next chunk's update, speculative while the norm is not known; false: nothing can be updated now. */
+/* Makes the update of the next chunk, speculative while the norm is not known; false: nothing can be updated now. */
 bool ah__update_next(const struct ah_sched *sched, struct ah_next *next, bool staged);
-/* The next chunk of states to be staged, and the next one in a staging buffer to be updated and copied back. */
+/* ah__states_next makes the item that copies the next chunk of states into a staging buffer; ah__staged_next the item
+ * that updates the next chunk there and copies it back. */
 bool ah__states_next(const struct ah_sched *sched, struct ah_next *next);
 bool ah__staged_next(const struct ah_sched *sched, struct ah_next *next);
 

@@ -23,13 +23,13 @@ static void message_keep(struct ah_loop *loop, int *kept, int status)
     ah__snprintf(loop->message, sizeof loop->message, "%s", ah_error());
 }
 
-/* This rank. */
+/* Returns true if this rank is told to stop. */
 static bool told_to_stop(const struct ah_loop *loop)
 {
     return loop->options->stop && *loop->options->stop;
 }
 
-/* Any rank, while nothing is in flight. A failure shows in the next collective. */
+/* Returns true if any rank is told to stop, while nothing is in flight. A failure shows in the next collective. */
 static bool any_told_to_stop(const struct ah_loop *loop)
 {
     double told = told_to_stop(loop);
@@ -38,14 +38,15 @@ static bool any_told_to_stop(const struct ah_loop *loop)
     return told > 0;
 }
 
-/* Whether the time for a checkpoint has come, and nothing keeps the training from going on at once. */
+/* Returns true if the time for a checkpoint has come and the training can go on at once. */
 static bool time_to_save(struct ah_loop *loop, int64_t now_ns)
 {
     double passed = (double)(now_ns - loop->saved_ns) * 1e-9, interval = loop->settings->save_seconds;
     return loop->save && interval > 0 && passed >= interval && loop->save_ready(loop->context);
 }
 
-/* Several ranks: each is told to stop by itself, and rank 0's clock says when to save. */
+/* Returns this rank's flags for a step of several ranks: each rank is told to stop by itself, and rank 0's clock says
+ * when to save. */
 static unsigned flags_of(struct ah_loop *loop)
 {
     unsigned flags = 0;
@@ -58,7 +59,7 @@ static unsigned flags_of(struct ah_loop *loop)
     return flags;
 }
 
-/* Of all ranks. */
+/* Counts the targets that are not ignored, in a batch of all ranks. */
 static int64_t targets_count(const struct ah_batch *batch, int64_t tokens)
 {
     int64_t count = 0;
@@ -94,7 +95,7 @@ static int64_t next_point(int64_t step, int64_t every, int64_t steps)
     return point < steps ? point : steps;
 }
 
-/* The step after which something is due: nothing begins before that is done. */
+/* Returns the step after which something is due. No step begins before that is done. */
 static int64_t segment_end(const struct ah_loop *loop)
 {
     const struct ah_settings *settings = loop->settings;
@@ -103,7 +104,8 @@ static int64_t segment_end(const struct ah_loop *loop)
     return save < val ? save : val;
 }
 
-/* With several ranks all have to answer alike, so those stop by what comes with a result. */
+/* Returns true if a step may begin. Several ranks have to decide alike, so they stop by the flags that come with a
+ * result. */
 static bool may_begin(struct ah_loop *loop)
 {
     if (loop->comm->world_size == 1)
@@ -129,7 +131,7 @@ static int begin_next(struct ah_loop *loop)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Books the time since the last result and returns it. */
+/* Records the time since the last result and returns it. */
 static int64_t time_step(struct ah_loop *loop, int64_t now_ns)
 {
     int64_t ns = now_ns > loop->last_ns ? now_ns - loop->last_ns : 1;
@@ -139,8 +141,8 @@ static int64_t time_step(struct ah_loop *loop, int64_t now_ns)
     return ns;
 }
 
-/* What each lane has worked since the last result, as a fraction of the time passed. An item counts when it completes,
- * so a lane may seem more than busy for a step. */
+/* Sets lane_busy: each lane's work since the last result as a fraction of the time passed. An item counts when it
+ * completes, so the fraction of one step may exceed 1; it is cut there. */
 static void measure_lanes(struct ah_loop *loop, const struct ah_run_result *result, int64_t passed_ns)
 {
     for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
@@ -169,11 +171,11 @@ static bool is_finite(const struct ah_run_result *result)
     return isfinite(result->loss) && isfinite(result->grad_norm);
 }
 
-/* A loss far above that of a uniform guess, for many steps in a row: said once, since nothing else would. */
+/* Notes once that the loss was far above that of a uniform guess for many steps in a row. */
 static void watch_loss(struct ah_loop *loop, int64_t number, double loss)
 {
     enum { STEPS_PATIENCE = 20 };
-    static const double FAR = 1.5; /* times that of a uniform guess */
+    static const double FAR = 1.5; /* times the loss of a uniform guess */
     char line[200];
     double uniform = loop->uniform_loss;
     if (loop->above_uniform < 0 || !(uniform > 0))
@@ -290,7 +292,7 @@ static int evaluate(struct ah_loop *loop)
     if (!loop->data)
         return AH_OK;
     int64_t batch = loop->settings->batch, count = ah__mixture_info(loop->data)->val_windows / batch;
-    count = count < 1 ? 1 : count; /* a part smaller than a batch: some windows twice */
+    count = count < 1 ? 1 : count; /* the validation part is smaller than a batch: some windows count twice */
     count = count < loop->settings->val_batches ? count : loop->settings->val_batches;
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -310,7 +312,7 @@ static int evaluate(struct ah_loop *loop)
     return AH_OK;
 }
 
-/* A failure to read on must not cost what was trained. */
+/* Evaluates. A failure to read the data stops the training instead of ending it, so that it can be saved. */
 static int evaluate_or_stop(struct ah_loop *loop)
 {
     int status = evaluate(loop);
@@ -331,7 +333,7 @@ static int save(struct ah_loop *loop, bool last)
     return loop->save(loop->step, loop->loss, last, loop->context);
 }
 
-/* Told to stop, or at the end, the last checkpoint; on the way, what is due. */
+/* Saves the last checkpoint after a stop or at the end, else one that is due. */
 static int save_what_is_due(struct ah_loop *loop)
 {
     const struct ah_settings *settings = loop->settings;
@@ -341,7 +343,7 @@ static int save_what_is_due(struct ah_loop *loop)
     return last || loop->save_due || due(loop->step, settings->save_every, settings->steps) ? save(loop, last) : AH_OK;
 }
 
-/* The last step of a segment has ended: what is due is evaluated and saved. */
+/* Evaluates and saves what is due after the last step of a segment. */
 static int segment_finish(struct ah_loop *loop, struct ah_step *step)
 {
     int64_t steps = loop->step - loop->segment_start;
@@ -351,14 +353,14 @@ static int segment_finish(struct ah_loop *loop, struct ah_step *step)
         AH_TRY(evaluate_or_stop(loop));
         step->val_loss = loop->val_loss;
     }
-    loop->stopped |= any_told_to_stop(loop); /* while evaluating */
+    loop->stopped |= any_told_to_stop(loop); /* a stop may have come while evaluating */
     AH_TRY(save_what_is_due(loop));
     loop->save_due = false;
     loop->segment_start = loop->step;
     return loop->segment ? loop->segment(steps, loop->context) : AH_OK;
 }
 
-/* Takes the oldest result. What fails behind it is said once it was given. */
+/* Takes the oldest result. A failure after it, as of saving, is reported once the result was given. */
 static int collect(struct ah_loop *loop)
 {
     struct ah_run_result result;
@@ -377,7 +379,7 @@ static int collect(struct ah_loop *loop)
 
 /* ---- the caller's ------------------------------------------------------------------------------------------------ */
 
-/* Nothing is in flight and nothing may begin: the last checkpoint, unless it is written. */
+/* Ends the loop when nothing is in flight and nothing may begin: saves the last checkpoint unless it is written. */
 static int end(struct ah_loop *loop)
 {
     AH_TRY(save_what_is_due(loop));
@@ -392,7 +394,7 @@ void ah__loop_start(struct ah_loop *loop, struct ah_run *run)
     loop->saved_ns = loop->dev->ops->now_ns(loop->dev);
 }
 
-/* No step is under way. */
+/* Returns true if no step is in flight and no result or failure is left to give. */
 static bool is_idle(const struct ah_loop *loop)
 {
     return loop->ready_count == 0 && in_flight(loop) == 0 && loop->status == AH_OK;
@@ -424,7 +426,7 @@ int ah__loop_step(struct ah_loop *loop, struct ah_step *step)
     return is_idle(loop) ? end(loop) : ah__loop_wait(loop, step);
 }
 
-/* At the end of a segment what is in flight ends first, so that what is due is evaluated and saved there. */
+/* At the end of a segment the steps in flight end first, so that what is due is evaluated and saved there. */
 int ah__loop_begin(struct ah_loop *loop, const struct ah_batch *batch)
 {
     if (is_idle(loop))
@@ -460,8 +462,8 @@ static int64_t steps_kept(const struct ah_loop *loop)
     return loop->steps_timed < loop->step_ns_capacity ? loop->steps_timed : loop->step_ns_capacity;
 }
 
-/* The first steps fill the lanes; they still lie first while the ring has not come round. Sorting leaves them
- * where they are. */
+/* Returns how many of the first times are skipped: those steps fill the lanes. They are first in the ring until it
+ * wraps; sorting leaves them there. */
 static int64_t steps_skipped(const struct ah_loop *loop)
 {
     int64_t kept = steps_kept(loop);

@@ -16,10 +16,10 @@
 
 static const size_t file_most_bytes = (size_t)1 << 30;
 
-/* What is known of each kind of file; lines begin with their step. */
+/* Name, format of a line's start (its step) and header of each kind of file. */
 static const struct {
     const char *name, *line, *header;
-    int log; /* 0: always */
+    int log; /* bit of the format; 0: always written */
 } kinds[AH_METRICS_EVENTS] = {
     [AH_METRICS_STEPS] = {"metrics.jsonl", "{\"step\":%" SCNd64 ",", "", 0},
     [AH_METRICS_VALS] = {"val.jsonl", "{\"step\":%" SCNd64 ",", "", 0},
@@ -61,7 +61,7 @@ const char *ah__log_words(int logs)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Length of the header and the whole lines behind it whose steps are at most keep_steps. */
+/* Returns the length of the header and the whole lines after it whose steps are at most keep_steps. */
 static size_t kept_length(int kind, const char *text, size_t length, int64_t keep_steps)
 {
     size_t kept = strlen(kinds[kind].header);
@@ -77,7 +77,7 @@ static size_t kept_length(int kind, const char *text, size_t length, int64_t kee
     return kept;
 }
 
-/* What an earlier start left that came to no checkpoint: PATH.1, or the next that is free. */
+/* Renames a file that an earlier start without a checkpoint left, to PATH.1 or the next free name. */
 static int put_aside(const char *path)
 {
     char *aside = NULL;
@@ -108,7 +108,7 @@ static int cut(int kind, const char *path, int64_t keep_steps)
     return status;
 }
 
-/* A header where the file has none yet. */
+/* Opens a file of lines for appending, cut to keep_steps; an empty one gets its header. */
 static int open_lines(struct ah_metrics_file *out, int kind, const char *folder, int64_t keep_steps)
 {
     const char *header = kinds[kind].header;
@@ -128,7 +128,8 @@ static double wall_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* TensorBoard reads the files of a folder in the order of their names. */
+/* Opens a new event file. TensorBoard reads the files of a folder in the order of their names, so they begin with the
+ * time. */
 static int open_events(struct ah_metrics_file *out, const char *folder, int64_t keep_steps)
 {
     char host[64] = "host", name[160];
@@ -189,7 +190,7 @@ struct figure {
 };
 enum { MOST_FIGURES = 8, NUMBER_SIZE = 40, LINE_SIZE = 64 + MOST_FIGURES * (NUMBER_SIZE + 20) };
 
-/* A number with all its digits; `otherwise` when it is not finite. */
+/* Returns a number with all its digits; `otherwise` if it is not finite. */
 static const char *number(char out[NUMBER_SIZE], double value, const char *otherwise)
 {
     if (!isfinite(value))
@@ -229,7 +230,7 @@ static int put_event(const struct ah_metrics_file *file, int64_t step, const str
     return ah__file_put(file->fd, record, length, file->path);
 }
 
-/* To the file of JSON lines, to its CSV and to the events, where they are open. */
+/* Writes figures of a step as a line of JSON, and as CSV and as an event if those files are open. */
 static int put(const struct ah_metrics *metrics, int json, int csv, int64_t step, const struct figure *figures,
                int count)
 {

@@ -13,8 +13,8 @@
 #include "source/folder.h"
 #include "source/inputs.h"
 
-/* Whether dir has what would be lost. What a training left that never completed a checkpoint is not: its metrics are
- * kept aside. */
+/* Sets *out to true if dir holds a checkpoint, which would be lost. A training that never completed one does not count:
+ * its metrics are renamed. */
 static int holds_training(bool *out, const char *dir)
 {
     char *found = NULL;
@@ -27,15 +27,15 @@ static int holds_training(bool *out, const char *dir)
     return status == AH_EINPUT ? AH_OK : status;
 }
 
-/* Nothing to do while the folder does not exist. AH_EINPUT when another training has it. */
+/* Locks the folder if it exists. AH_EINPUT: another training has it. */
 static int lock(struct ah_out_folder *out)
 {
     if (out->fd >= 0)
         return AH_OK;
     int fd = open(out->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return AH_OK; /* not there yet, or what the first write will complain about */
-    /* File systems that cannot lock do without. */
+        return AH_OK; /* it does not exist yet, or the first write will fail with a message */
+    /* file systems without locks go unlocked */
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         close(fd);
         return ah__fail(AH_EINPUT, "%s: found another training at work there, expected a folder of its own", out->dir);
@@ -92,7 +92,8 @@ int ah__out_folder_apart(const struct ah_out_folder *out, const char *data, cons
     return status;
 }
 
-/* A folder that was not there when it was chosen: another training may have made it and even be done. */
+/* If the folder did not exist when it was chosen, another training may have made it since and even be done: that is
+ * checked. */
 int ah__out_folder_take(struct ah_out_folder *out)
 {
     bool locked = out->fd >= 0, taken = false;

@@ -42,7 +42,7 @@ static struct ah_data_facts facts_of(const struct ah_training *training, const s
     };
 }
 
-/* Of each source; of the caller's batches one with nothing in it. Paths belong to the saver. */
+/* Makes the facts of each data source; for batches of the caller's a single empty one. Paths belong to the saver. */
 static int data_facts(struct ah_data_facts **out, const struct ah_training *training)
 {
     size_t count = training->data ? ah__mixture_count(training->data) : 1;
@@ -104,7 +104,7 @@ static int save_run_config(const struct ah_training *training, const char *path)
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
-/* Where the weights are that adapters adapt. */
+/* Fills path, name and signature of the base weights that adapters adapt. */
 static int fill_base(struct ah_checkpoint *state, const struct ah_training *training)
 {
     const char *path = training->options->model_path;
@@ -116,14 +116,14 @@ static int fill_base(struct ah_checkpoint *state, const struct ah_training *trai
         AH_TRY(ah__strdup(&state->base_name, name));
     if (!path)
         return ah__strdup(&state->base, training->resumed.base);
-    char *folder; /* also of its config.json */
+    char *folder; /* model_path may name its config.json */
     AH_TRY(ah__tokenizer_folder(&folder, path));
     int status = ah__path_real(&state->base, folder ? folder : path);
     ah__free(folder);
     return status;
 }
 
-/* The next checkpoint's state: only step and loss change from here on. */
+/* Fills the state of all checkpoints: only step and loss change from here on. */
 static int fill_state(struct ah_checkpoint *state, const struct ah_training *training)
 {
     const struct ah_tokens_info *info = ah__training_data(training);
@@ -146,14 +146,14 @@ static int fill_state(struct ah_checkpoint *state, const struct ah_training *tra
     return status;
 }
 
-/* What the plan leaves of the host memory that may be used. */
+/* Returns the bytes of allowed host memory that the plan does not use. */
 static int64_t copy_most_bytes(const struct ah_training *training)
 {
     int64_t budget = training->session->info.budget.host_bytes, left = budget - training->session->plan.host_peak_bytes;
     return budget ? left : INT64_MAX;
 }
 
-/* One that is half prepared, as where memory ran out, is as if it never was: the next save begins again. */
+/* Prepares the saver once. After a failure, as when memory runs out, the next save prepares it from the start. */
 static int prepare_saver(struct ah_training *training)
 {
     struct ah_saver *saver = &training->saver;
@@ -171,7 +171,8 @@ static int prepare_saver(struct ah_training *training)
     return status;
 }
 
-/* A folder that was removed or renamed under the training is made again: what was trained is worth more than order. */
+/* Makes the folder again if it was removed or renamed during the training, with a note: what was trained is worth
+ * keeping. */
 static int find_folder(struct ah_training *training)
 {
     bool gone;
@@ -185,8 +186,8 @@ static int find_folder(struct ah_training *training)
     return ah__metrics_open(&training->metrics, training->out.dir, training->settings.logs, training->loop.step);
 }
 
-/* One that cannot be written on the way is told and made up for by the next; but numbers that are not finite stay, and
- * so does a device or a rank that failed. */
+/* Turns the failure to write a checkpoint during the training into a fault that is reported: the next one makes up for
+ * it. Numbers that are not finite, and a failed device or rank, stay failures. */
 static int on_the_way(const struct ah_training *training, int status)
 {
     if (status == AH_OK || status == AH_ENUMERIC || status == AH_EDEVICE)
@@ -195,7 +196,7 @@ static int on_the_way(const struct ah_training *training, int status)
     return AH_OK;
 }
 
-/* Once of each; while nothing is being written. */
+/* Notes once per folder that files of others keep it from being removed. Called while no checkpoint is written. */
 static void tell_left(struct ah_training *training)
 {
     char **left = &training->saver.state.left;
@@ -212,7 +213,7 @@ static int write_checkpoint(struct ah_training *training, int64_t step, double l
     return ah__saver_save(&training->saver, step, loss, training->run, last);
 }
 
-/* What fails now is no fault of what was asked for. */
+/* Saves a checkpoint. A failure now is not a fault of the options, so AH_EINPUT becomes AH_EIO. */
 static int save_now(struct ah_training *training, int64_t step, double loss, bool last)
 {
     AH_TRY(on_the_way(training, ah__saver_wait(&training->saver)));
@@ -224,7 +225,8 @@ static int save_now(struct ah_training *training, int64_t step, double loss, boo
     return last ? status : on_the_way(training, status);
 }
 
-/* The loop's save and segment hooks; context: the training. Of several ranks the first writes what all give it. */
+/* save_checkpoint, save_part, save_ready and save_pictures are the loop's hooks; their context is the training. With
+ * several ranks, rank 0 writes what all of them send. */
 static int save_checkpoint(int64_t step, double loss, bool last, void *context)
 {
     struct ah_training *training = context;
@@ -262,7 +264,7 @@ static void tell_nothing_is_saved(const struct ah_training *training)
 
 static int rank_0_saves(bool *saves, const struct ah_training *training)
 {
-    double has_folder = training->out.dir != NULL; /* rank 0's alone */
+    double has_folder = training->out.dir != NULL; /* only rank 0 has a folder */
     if (training->comm->world_size > 1)
         AH_TRY(ah__comm_sum(training->comm, &has_folder, 1));
     *saves = has_folder > 0;
@@ -302,7 +304,7 @@ int ah__training_close_outputs(struct ah_training *training)
     return status;
 }
 
-/* Not the training's own folder, so it changes nothing of what is due there. */
+/* Saves to a folder other than the training's own, which does not change what is due there. */
 static int save_elsewhere(struct ah_training *training, const char *dir)
 {
     struct ah_saver *saver = &training->saver;

@@ -4,10 +4,11 @@
 #include "base/format.h"
 #include "report/curve.h"
 
-/* Enough for two iterations in full swing. */
+/* steps of a segment that contains two iterations in steady state; bytes of a caption */
 enum { SEGMENT_ENOUGH = 4, CAPTION_SIZE = 200 };
 
-/* "gpt2, 12 blocks, 10.8 M parameters, batch 8 x 256 in fp32, on cpu: ..., 2 threads, link 2.0 GB/s" */
+/* Writes the caption: "gpt2, 12 blocks, 10.8 M parameters, batch 8 x 256 in fp32, on cpu: ..., 2 threads, link 2.0
+ * GB/s" */
 static void caption_make(char text[CAPTION_SIZE], const struct ah_training *training)
 {
     struct ah_dev_info info;
@@ -30,7 +31,7 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_training *trai
                  link);
 }
 
-/* Writes one file of the folder; `text` is given up. */
+/* Writes one file of the folder and frees `text`. */
 static int file_write(const struct ah_training *training, const char *name, struct ah_buf *text)
 {
     char *path;

@@ -2,14 +2,14 @@
 
 #include "base/alloc.h"
 
-/* Whether a checkpoint has it. */
+/* Returns true if a checkpoint has this state of the parameter. */
 static bool is_saved(const struct ah_saver *saver, int which, int param)
 {
     const struct ah_param *p = &saver->partition->params[param];
     return !p->frozen || (which == AH_RUN_PARAM && !saver->state.settings.tuning.lora_rank);
 }
 
-/* Bytes of a parameter's state in a copy, so that floats lie behind it. */
+/* Returns the bytes of a parameter's state in a copy, rounded up so that the next state is aligned for floats. */
 static int64_t copied_bytes(const struct ah_saver *saver, int which, int param)
 {
     const int64_t align = 8;
@@ -63,7 +63,7 @@ bool ah__saver_busy(struct ah_saver *saver)
 int ah__saver_wait(struct ah_saver *saver)
 {
     int status = ah__job_wait(&saver->writing);
-    ah__pages_free(&saver->copy); /* the memory is the machine's again until the next checkpoint */
+    ah__pages_free(&saver->copy); /* other programs can use the memory until the next checkpoint */
     return status;
 }
 
@@ -91,7 +91,7 @@ static int copy_take(struct ah_saver *saver, struct ah_run *run)
     return AH_OK;
 }
 
-/* Whether there is memory for a copy; has it then. */
+/* Allocates a copy. False: there is not enough memory. */
 static bool copy_new(struct ah_saver *saver)
 {
     int64_t bytes = ah__saver_copy_bytes(saver);

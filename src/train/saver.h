@@ -1,6 +1,6 @@
-/* Saves checkpoints while the training goes on: states are copied into host memory, and a thread of its own writes
- * them. Where there is no memory for a copy, and for the last checkpoint, the training waits for the writing. When to
- * save is the loop's to know. */
+/* Saves checkpoints while the training goes on: states are copied into host memory, and a thread of the saver writes
+ * them. Without memory for a copy, and for the last checkpoint, the training waits until it is written. The loop
+ * decides when to save. */
 #ifndef AH_TRAIN_SAVER_H
 #define AH_TRAIN_SAVER_H
 
@@ -9,34 +9,35 @@
 #include "train/checkpoint.h"
 
 struct ah_saver {
-    /* The caller's, before ah__saver_init; all must outlive the saver. */
+    /* Set by the caller before ah__saver_init; all must outlive the saver. */
     const char *dir;
     const struct ah_model *model;
     const struct ah_partition *partition;
-    struct ah_checkpoint state; /* what the next checkpoint says; the saver sets step and loss */
-    int64_t copy_most_bytes;    /* that a copy may take; never more than half of what the machine has free */
+    struct ah_checkpoint state; /* content of the next state.json; the saver sets step and loss */
+    int64_t copy_most_bytes;    /* bytes that a copy may take; at most half of the machine's free memory is taken */
 
     /* Private. */
-    float *buffer;        /* ah__partition_largest, twice */
-    int64_t *offsets;     /* in a copy: of each parameter's master, then of the first, then of the second moments */
-    int64_t bytes;        /* of a copy */
+    float *buffer;        /* twice ah__partition_largest floats */
+    int64_t *offsets;     /* offsets in a copy: of each parameter's master, then of the first, then of the second
+                           * moments */
+    int64_t bytes;        /* size of a copy */
     struct ah_pages copy; /* all parameters, then all first, then all second moments */
     struct ah_job writing;
 };
 
-/* AH_ENOMEM. A zero-initialised saver is fine for the other calls. */
+/* Allocates the buffers. AH_ENOMEM. The other calls also take a zero-initialized saver. */
 int ah__saver_init(struct ah_saver *saver);
-/* Waits for what is being written. */
+/* Waits for a checkpoint that is being written, and frees all. */
 void ah__saver_fini(struct ah_saver *saver);
 
-/* Whether a checkpoint is being written now. */
+/* Returns true while a checkpoint is being written. */
 bool ah__saver_busy(struct ah_saver *saver);
-/* Saves what the drained run holds, while nothing is being written. With `wait` returns when it is durable, else
- * perhaps sooner: then ah__saver_wait tells how it went. AH_EIO, AH_ENUMERIC. */
+/* Saves the states of the drained run, while no checkpoint is being written. With `wait` returns when it is durable,
+ * else perhaps sooner: then ah__saver_wait returns its status. AH_EIO, AH_ENUMERIC. */
 int ah__saver_save(struct ah_saver *saver, int64_t step, double loss, struct ah_run *run, bool wait);
-/* Waits until nothing is being written; how it went, told once. */
+/* Waits until no checkpoint is being written; returns its status once. */
 int ah__saver_wait(struct ah_saver *saver);
-/* Bytes that a copy takes. */
+/* Returns the bytes that a copy takes. */
 int64_t ah__saver_copy_bytes(const struct ah_saver *saver);
 
 #endif

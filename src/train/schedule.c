@@ -15,7 +15,7 @@ int ah__decay_find(enum ah_decay *out, const char *name)
     return ah__fail(AH_EINPUT, "schedule: found \"%s\", expected cosine, linear or constant", name);
 }
 
-/* What is left of the way from lr down to lr * r after the fraction x of it. */
+/* Returns the remaining share of the way from lr down to lr * r after the fraction x of the decay. */
 static double remaining(enum ah_decay decay, double x)
 {
     switch (decay) {

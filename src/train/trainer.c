@@ -7,23 +7,23 @@
 
 struct ah_trainer {
     struct ah_training training;
-    bool stopped_early; /* told to stop before the plan stood */
-    bool started;       /* the folder is made */
-    bool ended;         /* no step is left, and all is written */
+    bool stopped_early; /* told to stop before there was a plan */
+    bool started;       /* outputs are open and the loop has started */
+    bool ended;         /* no step is left, and everything is written */
 };
 
-/* Asked to stop before anything was trained: there is nothing to write. */
+/* Returns true if any rank is asked to stop before anything was trained: then there is nothing to write. */
 static bool stop_wanted(struct ah_training *training)
 {
     const volatile int *stop = training->options->stop;
     double told = stop && *stop;
     if (training->comm->world_size > 1 && ah__comm_sum(training->comm, &told, 1) != AH_OK)
-        told = 1; /* what failed shows at the end */
+        told = 1; /* the failure shows at the end */
     training->loop.stopped |= told > 0;
     return training->loop.stopped;
 }
 
-/* Where one rank fails before anything is trained, all end with its message. */
+/* Returns the common status of all ranks: if one fails before anything is trained, all end with its message. */
 static int all(struct ah_training *training, int status)
 {
     return ah__comm_agree(training->comm, status);
@@ -103,7 +103,7 @@ static void fill_result(struct ah_train_result *result, struct ah_training *trai
     snprintf(result->device, sizeof result->device, "%s", info.name);
 }
 
-/* Told to stop before there was anything to save. */
+/* Fills the result of a training that was told to stop before there was anything to save. */
 static void fill_stopped(struct ah_train_result *result, const struct ah_training *training)
 {
     *result = (struct ah_train_result){
@@ -160,7 +160,7 @@ static int nothing_more(const struct ah_trainer *trainer)
     return ah__fail(AH_EEND, "step %lld: there is none behind it", (long long)trainer->training.loop.step);
 }
 
-/* Before the first step. */
+/* Opens outputs and starts the loop, before the first step. AH_EEND: no step can follow. */
 static int start(struct ah_trainer *trainer)
 {
     if (!trainer)
@@ -177,7 +177,7 @@ static int start(struct ah_trainer *trainer)
     return AH_OK;
 }
 
-/* All that matters is safe, then the pictures. */
+/* Ends a training: first everything that matters is written, then the pictures. */
 static int finish(struct ah_trainer *trainer)
 {
     AH_TRY(ah__training_close_outputs(&trainer->training));
@@ -186,7 +186,7 @@ static int finish(struct ah_trainer *trainer)
     return AH_OK;
 }
 
-/* What a loop said, and at its end everything on disk. */
+/* Returns the loop's status; at its end writes everything to disk first. */
 static int stepped(struct ah_trainer *trainer, int status)
 {
     if (status != AH_EEND || trainer->ended)
@@ -342,7 +342,7 @@ void ah_trainer_result(struct ah_trainer *trainer, struct ah_train_result *resul
         return;
     }
     if (trainer->started)
-        (void)ah__loop_drain(&training->loop); /* a failure is the next step's to say */
+        (void)ah__loop_drain(&training->loop); /* the next step reports a failure */
     fill_result(result, training);
 }
 

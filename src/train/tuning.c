@@ -55,7 +55,7 @@ static int check_kept(const char *name, double asked, double saved)
     return AH_OK;
 }
 
-/* What a rank brings along where nothing else is said, so that a checkpoint says what it was. */
+/* Fills alpha and targets of adapters where they are not given, so that a checkpoint records the values used. */
 static void fill(struct ah_tuning_settings *out)
 {
     if (!out->lora_rank)
@@ -74,7 +74,7 @@ int ah__tuning_resolve(struct ah_tuning_settings *out, const struct ah_tuning *a
     if (saved)
         settings = *saved;
     if (!resumed && asked->lora_rank && settings.lora_alpha <= settings.lora_rank &&
-        settings.lora_alpha >= settings.lora_rank) /* it followed from the rank */
+        settings.lora_alpha >= settings.lora_rank) /* the saved alpha was the default for the saved rank */
         settings.lora_alpha = 0;
     AH_TRY(take_text(settings.freeze, AH_TUNING_TEXT, asked->freeze, "freeze", resumed));
     AH_TRY(take_text(settings.lora_targets, AH_TUNING_TEXT, asked->lora_targets, "lora_targets", resumed));

@@ -1,5 +1,5 @@
-/* What of a model is trained, as settings of a training: from options, from a checkpoint, or from an adapter made
- * elsewhere; and as members of state.json. */
+/* Tuning, that is which parts of a model are trained, as settings of a training: read from options, a checkpoint or an
+ * adapter made elsewhere, and stored as members of state.json. */
 #ifndef AH_TRAIN_TUNING_H
 #define AH_TRAIN_TUNING_H
 
@@ -7,25 +7,25 @@
 
 enum { AH_TUNING_TEXT = 512 };
 
-/* struct ah_tuning with texts of its own. */
+/* A copy of struct ah_tuning that owns its texts. */
 struct ah_tuning_settings {
-    char freeze[AH_TUNING_TEXT], lora_targets[AH_TUNING_TEXT]; /* "": none */
+    char freeze[AH_TUNING_TEXT], lora_targets[AH_TUNING_TEXT]; /* "": not set */
     int lora_rank;                                             /* 0: no adapters */
     double lora_alpha;
     bool lora_rslora;
-    char frozen[8]; /* what frozen matrices are kept in; "": as they are computed with */
+    char frozen[8]; /* format of frozen matrices; "": the compute type */
 };
 
-/* A view of it, valid as long as it is. */
+/* Returns a view of the settings, valid as long as they are. */
 struct ah_tuning ah__tuning_view(const struct ah_tuning_settings *settings);
-/* What is asked for, else what is saved (null: nothing is). A training that is `resumed` keeps what it has: AH_ESTALE
- * names what is asked otherwise. AH_EINPUT. */
+/* Takes what is asked for, else what is saved (null: nothing is). A `resumed` training keeps its settings: AH_ESTALE
+ * names one that is asked for otherwise. AH_EINPUT. */
 int ah__tuning_resolve(struct ah_tuning_settings *out, const struct ah_tuning *asked,
                        const struct ah_tuning_settings *saved, bool resumed);
-/* The same of an adapter in a folder, beside which nothing else may be asked for. AH_EINPUT. */
+/* Takes the settings from an adapter in a folder; AH_EINPUT if others are asked for beside it. */
 int ah__tuning_of_adapter(struct ah_tuning_settings *out, const struct ah_tuning *asked, const char *folder,
                           bool no_dropout);
-/* Only what is set. */
+/* Saves the members that are set. AH_ENOMEM. ah__tuning_load reads them; AH_EINPUT. */
 int ah__tuning_save(cJSON *object, const struct ah_tuning_settings *settings);
 int ah__tuning_load(struct ah_tuning_settings *out, const struct ah_json *json);
 

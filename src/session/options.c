@@ -3,6 +3,14 @@
 #include "base/alloc.h"
 #include "base/file.h"
 
+/* Each row's kind is its member's type. */
+#define AH_OPTION(field, name, kind, ...)                                                                              \
+    _Static_assert(_Generic(((struct ah_train_options *)NULL)->field, AH_TYPE_##kind                                   \
+                            : true, default                                                                            \
+                            : false),                                                                                  \
+                   "session/options.def: kind of " #field);
+#include "session/options.def"
+
 /* Adds the absolute path of what exists, else the path as it is. */
 static int add_path(cJSON *object, const char *key, const char *path)
 {

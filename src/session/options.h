@@ -26,6 +26,11 @@ enum ah_option_resume { AH_RESUME_FREE, AH_RESUME_ANEW, AH_RESUME_KEPT };
 #define AH_TYPE_REAL double
 #define AH_TYPE_SEED uint64_t
 #define AH_TYPE_FLAG bool
+#define AH_TYPE_LIMIT int64_t
+#define AH_TYPE_RATE int64_t
+#define AH_TYPE_INT int
+#define AH_TYPE_TEXT const char *
+#define AH_TYPE_PATH const char *
 
 #define AH_DEFAULT(value) value
 #define AH_SILENT(value) value

@@ -11,7 +11,7 @@ enum { NAME_SIZE = 256 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* "lm_head.modules_to_save.default.weight" is "lm_head.weight"; whether there was such a part. */
+/* Shortens "lm_head.modules_to_save.default.weight" to "lm_head.weight". Returns true if the name had such a part. */
 static bool cut_part(char name[NAME_SIZE])
 {
     static const char part[] = ".modules_to_save.";
@@ -21,8 +21,8 @@ static bool cut_part(char name[NAME_SIZE])
     return end != NULL;
 }
 
-/* Names without that of the adapter, as PEFT saves them; what a wrapper kept of the model is left out, and what PEFT
- * saves under its own name, too. */
+/* Removes the adapter's name from tensor names, as PEFT saves them. Drops a wrapper's copy of a model's original
+ * module, and a tensor that the file also has under PEFT's short name. */
 static int names_set(struct ah_weight_tensors *tensors)
 {
     struct ah_weight_tensor *all;
@@ -74,7 +74,7 @@ void ah__adapter_tensors_close(struct ah_adapter_tensors *adapter)
     adapter->uneven = false;
 }
 
-/* The model's body may have been saved alone. */
+/* Finds a tensor by its name, or by the name without its first part, as in a model's body that was saved alone. */
 static const struct ah_weight_tensor *find(const struct ah_adapter_tensors *adapter, const char *name)
 {
     const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&adapter->tensors, name);
@@ -91,11 +91,11 @@ const struct ah_weight_tensor *ah__adapter_tensors_whole(const struct ah_adapter
 
 /* ---- which modules ----------------------------------------------------------------------------------------------- */
 
-/* What is held against a model: as it is recorded with adapters of all its linear layers. */
+/* An adapter that is fitted to a model. `graph`: the model recorded with adapters of all its linear layers. */
 struct fit {
     struct ah_adapter_tensors *adapter;
     struct ah_graph *graph;
-    const char *embedding, *head; /* parameters; the head null where it is the embedding */
+    const char *embedding, *head; /* names of parameters; head null: it is the embedding */
 };
 
 static const struct ah_value *value_of(const struct fit *fit, const char *name)
@@ -108,14 +108,14 @@ static const struct ah_value *value_of(const struct fit *fit, const char *name)
     return NULL;
 }
 
-/* Whether `target`, of `length` bytes, is the last parts of a module's name. */
+/* Returns true if `target`, of `length` bytes, is the last parts of a module's name. */
 static bool is_last(const char *module, size_t all, const char *target, size_t length)
 {
     return all >= length && strncmp(module + all - length, target, length) == 0 &&
            (all == length || module[all - length - 1] == '.');
 }
 
-/* Whether one of the targets is a module of the factor. */
+/* Returns true if the module of the factor is one of the targets. */
 static bool is_target(const char *targets, const char *factor)
 {
     size_t module;
@@ -142,7 +142,7 @@ static int fail_targets(const struct fit *fit)
                     config->path, config->targets, list);
 }
 
-/* Drops the targets that the model has none of. */
+/* Drops the targets that the model does not have. */
 static int targets_fit(struct fit *fit)
 {
     struct ah_adapter_config *config = &fit->adapter->config;
@@ -164,7 +164,7 @@ static int targets_fit(struct fit *fit)
     return AH_OK;
 }
 
-/* The number of the block that a module is in. */
+/* Returns the number of the block that a module is in; -1: none. */
 static int layer_of(const char *name)
 {
     for (const char *part = name; *part; part += strcspn(part, "."), part += *part == '.') {
@@ -177,7 +177,7 @@ static int layer_of(const char *name)
 
 /* ---- is it whole? ------------------------------------------------------------------------------------------------ */
 
-/* Nothing of the file is left out. */
+/* Fails if the file has a tensor that would be left out. */
 static int surplus_check(const struct fit *fit)
 {
     const struct ah_weight_tensors *tensors = &fit->adapter->tensors;
@@ -208,7 +208,7 @@ static int fail_missing(const struct fit *fit, const char *name)
                     tensors->count, tensors->tensors[0].name, tensors->tensors[tensors->count - 1].name);
 }
 
-/* The other factor of the same module. */
+/* Returns true if the file has the other factor of the same module. */
 static bool has_other(const struct ah_adapter_tensors *adapter, const char *name, size_t module, char which)
 {
     char other[NAME_SIZE];
@@ -216,7 +216,7 @@ static bool has_other(const struct ah_adapter_tensors *adapter, const char *name
     return find(adapter, other) != NULL;
 }
 
-/* One factor of the graph: there, or left out on purpose. */
+/* Checks that one factor of the graph is in the file, or was left out on purpose. */
 static int factor_check(const struct fit *fit, const char *name)
 {
     struct ah_adapter_tensors *adapter = fit->adapter;
@@ -237,7 +237,7 @@ static int factor_check(const struct fit *fit, const char *name)
     return AH_OK;
 }
 
-/* A module that is saved whole, by the end of its name, as PEFT finds it. */
+/* Returns true if the adapter saves the module whole: the end of its name is listed, as PEFT finds it. */
 static bool is_whole(const struct ah_adapter_config *config, const char *name)
 {
     const char *last = strrchr(name, '.');
@@ -287,7 +287,8 @@ static bool same_values(const struct ah_weight_tensor *a, const struct ah_weight
     return strcmp(a->type_name, b->type_name) == 0 && a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
 }
 
-/* Whether the model ties its head to the embedding, and the adapter has one of them that is not the other. */
+/* Returns true if the model ties its head to the embedding, but the adapter has two that differ, or only one of
+ * them. */
 static bool is_untied(const struct fit *fit, const struct ah_weight_tensor *embedding)
 {
     const struct ah_adapter_tensors *adapter = fit->adapter;
@@ -340,7 +341,7 @@ static int record(struct fit *fit, const struct ah_model *model)
     return AH_OK;
 }
 
-/* The model as the adapter's own tables make it. */
+/* Replaces the model by one whose embedding and head have the adapter's sizes. */
 static int tables_fit(struct fit *fit, struct ah_model **model)
 {
     const struct ah_weight_tensor *embedding = fit->embedding ? find(fit->adapter, fit->embedding) : NULL;
@@ -355,7 +356,7 @@ static int tables_fit(struct fit *fit, struct ah_model **model)
     return record(fit, *model);
 }
 
-/* A head that is the embedding once more is known by then. */
+/* Drops a head that equals the embedding of a tied model; is_untied has compared them. */
 static void tied_head_drop(const struct fit *fit)
 {
     struct ah_weight_tensors *tensors = &fit->adapter->tensors;
@@ -386,7 +387,7 @@ int ah__adapter_tensors_fit(struct ah_adapter_tensors *adapter, struct ah_model 
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* Rows or columns of `rank` become those of a wider factor, with zeros behind. */
+/* Widens a factor of `rank` rows or columns in place, with zeros after them. */
 static void widen(float *to, char which, int64_t rank, const struct ah_shape *shape)
 {
     int64_t rows = shape->dim[0], width = shape->dim[1];

@@ -18,7 +18,7 @@
 
 static const int64_t most = (int64_t)1 << 52;
 
-/* The first is the model's, or the index of its files. */
+/* Files that a checkpoint must have; the first is the model's file, or the index of its files. */
 static const char *const required[] = {AH_SHARDS_FILE, "config.json", "optimizer.safetensors", "state.json", NULL};
 static const char *const required_shards[] = {AH_SHARDS_INDEX, "config.json", "optimizer.safetensors", "state.json",
                                               NULL};
@@ -26,7 +26,7 @@ static const char *const required_shards[] = {AH_SHARDS_INDEX, "config.json", "o
 static const char *const required_adapter[] = {AH_ADAPTER_FILE, AH_ADAPTER_CONFIG, "optimizer.safetensors",
                                                "state.json", NULL};
 
-/* FOLDER/model.safetensors, or the index where there is one; or the adapters'. */
+/* Makes the path of FOLDER/model.safetensors, of the index if there is one, or of the adapters' file. */
 static int model_path(char **out, const char *folder)
 {
     char *path;
@@ -45,7 +45,7 @@ static int model_path(char **out, const char *folder)
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* Codes with their scales, which the next entry is. */
+/* Joins codes with their scales, the next entry. */
 static int join(void *to, const struct ah_shards *file, const struct ah_entry *codes, const struct ah_entry *scales,
                 const struct ah_partition *partition)
 {
@@ -57,7 +57,7 @@ static int join(void *to, const struct ah_shards *file, const struct ah_entry *c
     return AH_OK;
 }
 
-/* Into the run, from the type that the file has into what the run keeps. */
+/* Loads a state into the run, converted from the file's type to the type that the run keeps. */
 static int state_load(struct ah_run *run, const struct ah_entry *entry, const struct ah_partition *partition,
                       const void *state, float *room)
 {
@@ -68,7 +68,7 @@ static int state_load(struct ah_run *run, const struct ah_entry *entry, const st
     return ah__run_load(run, entry->param, entry->which, room);
 }
 
-/* `buffer`: of the largest parameter, twice. */
+/* Loads all entries of a file. `buffer`: room for the largest parameter, twice. */
 static int load_entries(const struct ah_shards *file, const char *path, const struct ah_entries *entries,
                         const struct ah_partition *partition, struct ah_run *run, float *buffer)
 {
@@ -114,7 +114,7 @@ static int load_part(const struct ah_checkpoint *checkpoint, enum ah_checkpoint_
 int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_partition *partition,
                         struct ah_run *run, bool training)
 {
-    /* The masters are beside the moments, all of them where nothing is frozen. */
+    /* the optimizer's file has masters of all parameters if nothing is frozen */
     bool masters = ah__saves_masters(&checkpoint->settings) && !partition->frozen;
     float *buffer;
     AH_TRY(ah__new(&buffer, 2 * (size_t)ah__partition_largest(partition), sizeof *buffer));
@@ -183,7 +183,8 @@ static int verify_and_read(struct ah_checkpoint *checkpoint)
     return load_state(checkpoint);
 }
 
-/* A checkpoint that was found and is gone was removed by a training that goes on: there is a newer one. */
+/* Finds and reads a checkpoint, again if it disappears: then a training that goes on removed it, and there is a newer
+ * one. */
 static int find_and_read(struct ah_checkpoint *checkpoint, const char *path)
 {
     enum { TRIES = 20 };
@@ -199,7 +200,7 @@ static int find_and_read(struct ah_checkpoint *checkpoint, const char *path)
     return status;
 }
 
-/* From a damaged checkpoint to the newest whole one before it. Fails as before when there is none. */
+/* Goes from a damaged checkpoint to the newest intact one before it. Without one, fails with the first message. */
 static int go_back(struct ah_checkpoint *checkpoint, int status)
 {
     char *older = NULL, *first;
@@ -216,7 +217,7 @@ static int go_back(struct ah_checkpoint *checkpoint, int status)
     return status;
 }
 
-/* Adapters had it as config.json, too, once. */
+/* Checkpoints of adapters that older versions wrote have config.json, too. */
 int ah__checkpoint_config(char **out, const char *folder)
 {
     AH_TRY(ah__sprintf(out, "%s/" AH_ADAPTER_MODEL, folder));
@@ -256,7 +257,7 @@ int ah__checkpoint_open(struct ah_checkpoint *out, const char *path, bool older)
         ah__checkpoint_close(&checkpoint);
         return status;
     }
-    dirname(checkpoint.run_folder); /* cuts the absolute path short in place */
+    dirname(checkpoint.run_folder); /* shortens the absolute path in place */
     *out = checkpoint;
     return AH_OK;
 }
@@ -276,8 +277,8 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint)
 
 /* ---- is it the same training? ------------------------------------------------------------------------------------ */
 
-/* Fails with the first member in which the asked-for configuration differs from the saved one; ids of tokens change no
- * arithmetic. */
+/* Fails with the first member in which the configuration asked for differs from the saved one. Ids of tokens may
+ * differ: they change no arithmetic. */
 static int compare_configs(const cJSON *saved, const cJSON *asked, const char *path)
 {
     const cJSON *member;

@@ -1,4 +1,4 @@
-/* What a checkpoint says of the data, and whether a training that goes on has the same. */
+/* The data sources in a checkpoint: saving them, and checking that a resumed training has the same. */
 #include <inttypes.h>
 
 #include "base/alloc.h"
@@ -46,7 +46,7 @@ static int source_read(struct ah_mixture_mark *mark, const struct ah_json *json)
 int ah__checkpoint_sources_read(struct ah_checkpoint *out, const struct ah_json *json)
 {
     cJSON *list = cJSON_GetObjectItemCaseSensitive(json->node, key), *item;
-    ah__mixture_marks_free(out->sources, out->source_count); /* of an attempt before */
+    ah__mixture_marks_free(out->sources, out->source_count); /* from an earlier attempt */
     out->sources = NULL;
     out->source_count = 0;
     if (!list)
@@ -81,7 +81,7 @@ static int content_check(const struct ah_checkpoint *checkpoint, const char *pat
     return AH_OK;
 }
 
-/* Contents come first: without weights they say how many slots there are. */
+/* Checks contents, then weights: without given weights the contents determine the slots. */
 static int sources_check(const struct ah_checkpoint *checkpoint, const struct ah_mixture *data,
                          const struct ah_mixture_mark *found)
 {

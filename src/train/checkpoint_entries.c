@@ -7,7 +7,7 @@
 
 const char *const ah__checkpoint_files[AH_PART_COUNT] = {"model.safetensors", "optimizer.safetensors"};
 
-/* What the files hold of each parameter. */
+/* A tensor that the files hold for each parameter: end of its name, state, type and elements per scale. */
 enum { SUFFIXES_MOST = 5 };
 struct suffix {
     const char *text;
@@ -54,8 +54,8 @@ static int compare_names(const void *left, const void *right)
     return strcmp(((const struct ah_entry *)left)->name, ((const struct ah_entry *)right)->name);
 }
 
-/* The model's file has the model's own parameters, or those of adapters. What is frozen has no state, but what the
- * model's file has rounded. */
+/* Returns true if a file has this tensor of a parameter. The model's file has the model's own parameters, or the
+ * adapters'. A frozen parameter has no optimizer states, but has its master if the model's file has it rounded. */
 static bool has(enum ah_checkpoint_part part, const struct suffix *suffix, const struct ah_partition *partition,
                 const struct ah_param *param, bool adapters)
 {

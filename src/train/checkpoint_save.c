@@ -14,9 +14,10 @@
 #include "source/model_path.h"
 #include "train/checkpoint_internal.h"
 
-enum { PIECE = 256 }; /* elements looked at together */
+enum { PIECE = 256 }; /* elements checked together */
 
-/* A checkpoint that holds infinities would replace one that is of use. Codes are finite where their scales are. */
+/* Fails if a value is not finite: such a checkpoint would replace a useful one. Codes are finite if their scales
+ * are. */
 static int check_finite(const void *values, enum ah_dtype dtype, int64_t count, const char *name)
 {
     float piece[PIECE];
@@ -41,7 +42,8 @@ struct ah_states ah__run_states_of(struct ah_run *run)
     return (struct ah_states){run_get, run};
 }
 
-/* What a training in BF16 computes with; of one in F32 the nearest, ties to even. */
+/* Narrows masters to BF16: in BF16 to the values that the training computes with, in F32 to the nearest, ties to
+ * even. */
 static void narrow(uint16_t *to, const uint32_t *from, int64_t count, enum ah_dtype compute)
 {
     for (int64_t i = 0; i < count && compute == AH_BF16; i++)
@@ -50,7 +52,8 @@ static void narrow(uint16_t *to, const uint32_t *from, int64_t count, enum ah_dt
         ah__bf16_narrow(to, (const float *)(const void *)from, count);
 }
 
-/* What the file has of a state that is kept in `dtype`: as it is, or made in `room`. */
+/* Returns the values of a state in the file's type: `state` itself if it is kept in that type, else converted into
+ * `room`. */
 static const void *entry_values(void *room, const void *state, enum ah_dtype dtype, const struct ah_entry *entry,
                                 int64_t count, enum ah_dtype compute)
 {
@@ -119,7 +122,7 @@ static int64_t entry_bytes(const struct ah_entries *entries, size_t index, const
            ah__dtype_bytes(entries->entry[index].dtype);
 }
 
-/* The shard that begins with entry `first`: as many as `most` bytes hold, at least one. */
+/* Returns the shard that begins with entry `first`: as many entries as `most` bytes hold (0: all), at least one. */
 static struct ah_entries shard_of(const struct ah_entries *entries, size_t first, const struct ah_partition *partition,
                                   int64_t most)
 {
@@ -145,7 +148,7 @@ static int index_fill(cJSON *tree, const struct ah_entries *entries, const struc
     int64_t bytes = 0, count = shards_count(entries, partition, most);
     for (size_t i = 0; i < entries->count; i++)
         bytes += entry_bytes(entries, i, partition);
-    cJSON *metadata = cJSON_AddObjectToObject(tree, "metadata"); /* null: adding to it tells */
+    cJSON *metadata = cJSON_AddObjectToObject(tree, "metadata"); /* null: adding to it fails */
     AH_TRY(ah__json_add_int(metadata, "total_parameters", bytes / ah__dtype_bytes(entries->entry[0].dtype)));
     AH_TRY(ah__json_add_int(metadata, "total_size", bytes));
     cJSON *map = cJSON_AddObjectToObject(tree, "weight_map");
@@ -216,7 +219,7 @@ static int write_files(struct ah_folder *folder, const struct ah_model_files *fi
     return AH_OK;
 }
 
-/* Whether the model's linear layers have their weights the other way round, as GPT-2's. */
+/* Returns true if the weights of the model's linear layers are transposed, as in GPT-2. */
 static bool is_transposed(const struct ah_partition *partition)
 {
     const struct ah_program *program = &partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_FORWARD];
@@ -226,7 +229,7 @@ static bool is_transposed(const struct ah_partition *partition)
     return false;
 }
 
-/* Whether names with commas between them have one of so many bytes. */
+/* Returns true if the list of names, separated by commas, has `name` of `length` bytes. */
 static bool has_name(const char *names, const char *name, int length)
 {
     for (const char *at = names; *at; at += strcspn(at, ","), at += *at == ',')
@@ -235,7 +238,8 @@ static bool has_name(const char *names, const char *name, int length)
     return false;
 }
 
-/* As PEFT saves "all-linear", which not all programs know: the last parts of the names. */
+/* Writes the targets. "all-linear", which not all programs know, becomes the last parts of the modules' names, as in
+ * PEFT. */
 static void targets_set(char out[AH_ADAPTER_TARGETS], const char *targets, const struct ah_partition *partition)
 {
     size_t used = 0, module;

@@ -1,5 +1,5 @@
-/* ah_data_prepare: documents to a token file. All tokens go to a temporary file first, in the order of the inputs; from
- * there each document is copied to its place in the shuffled order. */
+/* ah_data_prepare: writes documents as a token file. All tokens first go to a temporary file, in the order of the
+ * inputs; from there each document is copied to its position in the shuffled order. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,13 +23,13 @@ struct preparation {
     struct ah_model *model;
     const struct ah_tokenizer *tokenizer;
     struct ah_documents *documents;
-    int32_t end; /* of a document */
+    int32_t end; /* token that ends a document */
     char *spool_path;
-    int spool;       /* tokens as int32, in the order of the inputs; -1: none */
-    int64_t spooled; /* tokens in it */
-    int64_t *starts; /* of each document in it, and where the last ends: [count + 1] */
+    int spool;       /* descriptor of the temporary file: tokens as int32, in the order of the inputs; -1: not open */
+    int64_t spooled; /* tokens in the temporary file */
+    int64_t *starts; /* start of each document in the temporary file, and the end of the last: [count + 1] */
     size_t count, room;
-    int64_t val_documents; /* the last of the shuffled order */
+    int64_t val_documents; /* documents for validation: the last in the shuffled order */
     struct ah_token_file file;
     struct ah_token_writer *writer;
 };
@@ -64,7 +64,8 @@ static int options_check(const struct ah_data_options *options, enum ah_data_for
     return AH_OK;
 }
 
-/* Beside the token file, where there is room for that; it goes with this process, whatever ends it. */
+/* Makes the temporary file beside the token file, where the space for it is. It is unlinked at once, so it disappears
+ * with this process, however that ends. */
 static int spool_open(struct preparation *prep)
 {
     char *target;
@@ -79,7 +80,7 @@ static int spool_open(struct preparation *prep)
     return AH_OK;
 }
 
-/* The token file is none of what is read. */
+/* Fails if the token file is one of the files that are read. */
 static int out_check(const struct ah_data_options *options)
 {
     AH_TRY(ah__output_check(options->out, true));
@@ -166,8 +167,8 @@ static size_t shuffled(const struct preparation *prep, size_t place)
     return (size_t)ah__permute(place, prep->count, prep->options->seed);
 }
 
-/* Whole documents from the end of the order on, until they are the share; never the first. Of one document its last
- * tokens. */
+/* Sets the validation part: whole documents from the end of the shuffled order until they reach the share, never the
+ * first document. A single document is split: its last tokens are for validation. */
 static void split(struct preparation *prep)
 {
     int64_t most = (int64_t)((double)prep->spooled * prep->options->val_share), tokens = 0;

@@ -9,7 +9,8 @@ static bool is_saved(const struct ah_saver *saver, int which, int param)
     return !p->frozen || (which == AH_RUN_PARAM && !saver->state.settings.tuning.lora_rank);
 }
 
-/* Returns the bytes of a parameter's state in a copy, rounded up so that the next state is aligned for floats. */
+/* Returns the bytes of a parameter's state in a copy, rounded up so that the next state is aligned for floats; 0: no
+ * checkpoint has the state. */
 static int64_t copied_bytes(const struct ah_saver *saver, int which, int param)
 {
     const int64_t align = 8;

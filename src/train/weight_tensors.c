@@ -11,7 +11,7 @@ enum { SHAPE_TEXT = 128 };
 
 /* ---- of safetensors ---------------------------------------------------------------------------------------------- */
 
-/* GGUF has the same three types. */
+/* Returns the function that converts a type to floats, null for other types. GGUF has the same three types. */
 static void (*widen_of(enum ah_dtype dtype))(float *to, const unsigned char *from, int64_t count)
 {
     switch (dtype) {
@@ -46,7 +46,7 @@ static int shards_read(struct ah_weight_tensors *out)
 
 /* ---- of GGUF ----------------------------------------------------------------------------------------------------- */
 
-/* What is a constant of the configuration is left out; a name that is not known stays what it is. */
+/* Adds a tensor of a GGUF file. Constants of the configuration are left out; an unknown name stays as it is. */
 static int gguf_take(struct ah_weight_tensors *out, const struct ah_gguf_tensor *tensor)
 {
     char name[AH_GGUF_NAME_SIZE];
@@ -90,7 +90,7 @@ static bool all_begin(const struct ah_weight_tensors *tensors, const char *prefi
     return tensors->count > 0;
 }
 
-/* Wrappers of PyTorch put their own names before a model's; several may have done so. */
+/* Removes the prefixes that wrappers of PyTorch put before all names of a model; there may be several. */
 static void prefixes_cut(struct ah_weight_tensors *tensors)
 {
     const char *first = tensors->count ? tensors->tensors[0].name : "";
@@ -101,7 +101,7 @@ static void prefixes_cut(struct ah_weight_tensors *tensors)
         for (size_t k = 0; k < tensors->count; k++)
             tensors->tensors[k].name += strlen(prefixes[i]);
         cut += strlen(prefixes[i]);
-        i = (size_t)-1; /* and from the start */
+        i = (size_t)-1; /* try all prefixes again */
     }
     tensors->prefix_bytes = cut;
     tensors->prefix = first;
@@ -149,7 +149,7 @@ const struct ah_weight_tensor *ah__weight_tensors_find(const struct ah_weight_te
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* "[3, 4]" */
+/* Writes a shape as "[3, 4]". */
 static void shape_print(char text[SHAPE_TEXT], const int64_t *dim, int rank)
 {
     int length = snprintf(text, SHAPE_TEXT, "[");
@@ -170,7 +170,8 @@ static int shape_check(const struct ah_weight_tensors *tensors, const struct ah_
                     tensor->type_name, found, tensor->type_name, expected);
 }
 
-/* What lies together in the file, whole rows of it: x times inner elements, once for each y. */
+/* Reads a tensor whose elements the file has in another order. Reads whole rows of the file: x times inner elements are
+ * contiguous there, once for each y. */
 static int read_swapped(float *to, const struct ah_weight_tensor *tensor, int64_t count)
 {
     const struct ah_gguf_swap *swap = &tensor->swap;

@@ -14,7 +14,8 @@
 
 /* ---- which file -------------------------------------------------------------------------------------------------- */
 
-/* Weights in other forms. Whoever has them wants them used, so random parameters need a word. */
+/* Weights in forms that are not read. A folder that has them is expected to use them, so random parameters must be
+ * asked for. */
 static const struct {
     const char *pattern, *what;
 } other_forms[] = {
@@ -40,7 +41,7 @@ static const char *other_form(const char *name)
     return NULL;
 }
 
-/* AH_OK too for what is no folder. */
+/* Fails if the folder has weights in another form. AH_OK also if it is not a folder. */
 static int others_check(const char *folder)
 {
     DIR *list = opendir(folder);
@@ -79,17 +80,17 @@ struct source {
     const char *path;
     struct ah_weight_tensors tensors;
     const struct ah_partition *partition;
-    const struct ah_adapter_tensors *beside; /* has parameters of the model's own in place of the file's; may be null */
-    size_t cut;                              /* bytes at the start of parameters' names that tensors lack */
-    const char *head;                        /* a tied head that is there once more; null: it is not */
-    const char *head_alone;                  /* a tied head that is there instead of the embedding; null: none */
-    const struct ah_param *embedding;        /* which that is */
-    uint64_t *hash;                          /* of what was read; null: not wanted */
-    size_t buffers;                          /* left out */
+    const struct ah_adapter_tensors *beside; /* adapter whose whole tensors replace the file's; may be null */
+    size_t cut;                              /* bytes at the start of parameters' names that the tensors' names lack */
+    const char *head;                        /* a tied head that the file has beside the embedding; null: it has none */
+    const char *head_alone;                  /* a tied head that the file has instead of the embedding; null: none */
+    const struct ah_param *embedding;        /* parameter that head_alone is read into */
+    uint64_t *hash;                          /* hash of the bytes read; null: not wanted */
+    size_t buffers;                          /* constants left out; `buffer`: name of the last */
     const char *buffer;
 };
 
-/* Constants of the computation that older programs saved as if they were weights. */
+/* Names of constants of the computation that older programs saved with the weights. */
 static const char *const buffer_patterns[] = {
     "*.attn.bias", "*.attn.masked_bias", "*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq",
 };
@@ -101,7 +102,7 @@ static const char *own_name(const struct source *source, const struct ah_param *
     return cut && strncmp(param->name, source->partition->params[0].name, cut) == 0 ? param->name + cut : param->name;
 }
 
-/* The tensor that has it. */
+/* Returns the name of the tensor with the values of a parameter. */
 static const char *name_of(const struct source *source, const struct ah_param *param)
 {
     return source->head_alone && param == source->embedding ? source->head_alone : own_name(source, param);
@@ -116,7 +117,8 @@ static const struct ah_param *param_of(const struct source *source, const char *
     return NULL;
 }
 
-/* A model's body alone is saved without the name that the body has in the whole. */
+/* Sets `cut` if the file has a model's body alone, whose names lack the first part that they have in the whole
+ * model. */
 static void find_cut(struct source *source)
 {
     const char *first = source->partition->params[0].name, *dot = strchr(first, '.');
@@ -130,7 +132,7 @@ static void find_cut(struct source *source)
         source->cut = cut;
 }
 
-/* Where head and embedding are one, either name may be the one that is saved. */
+/* Sets head_alone if the file has the head's name only: if head and embedding are one, either name may be saved. */
 static void find_head_alone(struct source *source)
 {
     const struct ah_partition *partition = source->partition;
@@ -161,7 +163,7 @@ static bool same_values(const struct ah_weight_tensor *a, const struct ah_weight
            memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0 && memcmp(a->data, b->data, a->bytes) == 0;
 }
 
-/* The head of a tied model is the embedding; one that is another would be lost. */
+/* Checks that the head of a tied model equals the embedding: other values would be lost. */
 static int head_check(struct source *source, const struct ah_weight_tensor *head)
 {
     const struct ah_partition *partition = source->partition;
@@ -179,7 +181,7 @@ static int head_check(struct source *source, const struct ah_weight_tensor *head
                     source->path, head->name);
 }
 
-/* Nothing in the files is left out without a word. */
+/* Fails if a tensor of the files would be left out silently. */
 static int surplus_check(struct source *source)
 {
     const char *surplus = NULL;
@@ -204,7 +206,7 @@ static int surplus_check(struct source *source)
                  : AH_OK;
 }
 
-/* What the file calls its tensors, where that may be why one is missing. */
+/* Fails for a missing tensor. The message has names of the file's tensors, which may show why it is missing. */
 static int fail_missing(const struct source *source, const char *missing, size_t more)
 {
     const struct ah_weight_tensors *tensors = &source->tensors;
@@ -224,7 +226,8 @@ static bool is_beside(const struct source *source, const struct ah_param *param)
     return source->beside && ah__adapter_tensors_whole(source->beside, param->name);
 }
 
-/* The parameter's; for a head that an adapter set free from the embedding, which was both, the embedding's. */
+/* Returns the tensor of a parameter. A head that the adapter separated from the embedding is read from the
+ * embedding's. */
 static const struct ah_weight_tensor *tensor_of(const struct source *source, const struct ah_param *param)
 {
     const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&source->tensors, name_of(source, param));
@@ -276,7 +279,7 @@ static int load_all(struct source *source, struct ah_run *run)
     return status;
 }
 
-/* One line: "left out: ..." */
+/* Writes one line: "left out of the weights: ..." */
 static void describe_left_out(char note[AH_WEIGHTS_NOTE_SIZE], const struct source *source)
 {
     char buffers[160] = "", head[130] = "";
@@ -293,7 +296,8 @@ static void describe_left_out(char note[AH_WEIGHTS_NOTE_SIZE], const struct sour
                  buffers[0] && head[0] ? "; " : "", head);
 }
 
-/* Of a tensor its name and shape, and so many bytes at either end: to read all would take as long as loading. */
+/* Returns a hash of a tensor's name, type, shape and the bytes at either end: reading all bytes would take as long as
+ * loading. */
 static uint64_t tensor_hash(const struct ah_weight_tensor *tensor, uint64_t hash)
 {
     const size_t most = 4096;
@@ -314,7 +318,7 @@ int ah__weights_signature(uint64_t *out, const char *path)
     return status;
 }
 
-/* Factors, and what the adapter has in place of the model's own. */
+/* Reads a factor of the adapter, or a tensor that replaces the model's own. */
 static int adapter_read(float *buffer, const struct ah_adapter_tensors *adapter, const struct ah_param *param)
 {
     return param->adapter ? ah__adapter_tensors_read(buffer, adapter, param->name, param->shape)

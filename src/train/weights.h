@@ -1,31 +1,32 @@
-/* Weights to start from: what lies beside a model's config.json. Takes a model's path, gives parameters to a run. Knows
- * no optimizers and no checkpoints.
+/* Weights to start from: the files beside a model's config.json. Takes a model's path, loads parameters into a run.
+ * Knows no optimizers and no checkpoints.
  *
- * Tensors lie under the parameters' names, or without the first part of them ("h.0.attn.c_attn.weight" for
- * "transformer.h.0.attn.c_attn.weight"), as a model saved without its head has them. Left out are buffers that older
- * programs saved with the weights, known by name, and the head of a model that ties it to the embedding, where the two
- * are equal byte for byte. */
+ * Tensors have the parameters' names, or those without their first part ("h.0.attn.c_attn.weight" for
+ * "transformer.h.0.attn.c_attn.weight"), as in a model saved without its head. Two kinds of tensors are left out:
+ * buffers that older programs saved with the weights, known by name, and the head of a model that ties it to the
+ * embedding, if the two are equal byte for byte. */
 #ifndef AH_TRAIN_WEIGHTS_H
 #define AH_TRAIN_WEIGHTS_H
 
 #include "run/run.h"
 
-/* *path: the weights' file, or index of several, when `model_path` is a folder that has one, to be freed with ah__free;
- * null when it has none or is a file. AH_EINPUT for weights in a form that is not read, with the way to convert
- * pickled ones. */
+/* Sets *path to the weights' file, or the index of several, if `model_path` is a GGUF file or a folder that has one, to
+ * be freed with ah__free; else to null. AH_EINPUT: the weights have a form that is not read; the message says how to
+ * convert pickled ones. */
 int ah__weights_find(char **path, const char *model_path);
 
 struct ah_adapter_tensors;
 enum { AH_WEIGHTS_NOTE_SIZE = 320 };
-/* Copies tensors (F32, F16 or BF16) one by one into a drained run, then those of the adapter (null: none), which takes
- * the place of those that it has itself. `note`: one line about what was left out, "" for nothing. *hash (null is fine)
- * becomes one of itself and of all that was read. AH_EINPUT names the first tensor that is missing, surplus, misshapen
- * or of another dtype, and how many more there are; AH_ECORRUPT; AH_ENOMEM. */
+/* Copies tensors (F32, F16, BF16, or a GGUF type) one by one into a drained run, then those of the adapter (null:
+ * none), which replaces tensors that it has itself. `note`: one line about tensors left out, or "". *hash (may be null)
+ * becomes a hash of itself and of all that was read. AH_EINPUT names the first tensor that is missing, surplus,
+ * misshapen or of another dtype, and how many more there are; AH_ECORRUPT; AH_ENOMEM. */
 int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], uint64_t *hash, const char *path,
                      const struct ah_adapter_tensors *adapter, const struct ah_partition *partition,
                      struct ah_run *run);
 
-/* Tells other weights apart, by names, shapes and bytes at both ends of each tensor. Fails as loading does. */
+/* Computes a signature that tells weights apart, from names, shapes and bytes at both ends of each tensor. Fails as
+ * loading does. */
 int ah__weights_signature(uint64_t *out, const char *path);
 
 #endif

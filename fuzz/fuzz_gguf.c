@@ -2,8 +2,8 @@
  * its metadata or refused. */
 #include "base/alloc.h"
 #include "fuzz.h"
-#include "io/gguf.h"
-#include "model/gguf.h"
+#include "gguf/config.h"
+#include "gguf/gguf.h"
 #include "source/model_tokenizer.h"
 
 static void tensor_read(const struct ah_gguf_tensor *tensor)

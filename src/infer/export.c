@@ -3,13 +3,13 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "gguf/by_name.h"
+#include "gguf/config.h"
+#include "gguf/tokenizer.h"
 #include "graph/graph.h"
 #include "infer/export_adapter.h"
 #include "infer/export_name.h"
 #include "infer/export_type.h"
-#include "model/gguf.h"
-#include "source/gguf_by_name.h"
-#include "source/gguf_tokenizer.h"
 #include "source/model_files.h"
 #include "train/weight_tensors.h"
 #include "train/weights.h"
@@ -18,7 +18,8 @@ struct export
 {
     const char *folder;
     struct ah_inference from; /* the model, its tokenizer and the path of its weights */
-    struct ah_graph *graph;   /* its parameters are written, in its order */
+    const struct ah_model_def *def;
+    struct ah_graph *graph; /* its parameters are written, in its order */
     struct ah_model_files files;
     struct ah_weight_tensors tensors;
     struct ah_gguf_writer *writer;
@@ -49,7 +50,8 @@ static int export_open(struct export *to)
     AH_TRY(weights_open(to));
     AH_TRY(ah__model_files_load(&to->files, to->folder));
     AH_TRY(ah_model_record(&to->graph, to->from.model, &options));
-    return ah__gguf_rope_factors(to->rope, to->from.model);
+    to->def = ah_model_get(to->from.model);
+    return ah__gguf_rope_factors(to->rope, to->def);
 }
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
@@ -83,14 +85,14 @@ static int stored_find(struct stored *out, const struct export *to, const struct
 {
     *out = (struct stored){.shape = value->meta.shape, .copies = 1};
     struct ah_shape *shape = &out->shape;
-    if (!ah__gguf_name(out->name, to->from.model, value->name))
+    if (!ah__gguf_name(out->name, to->def, value->name))
         return ah__fail(AH_EINPUT, "parameter '%.80s': found no name for it in GGUF", value->name);
-    AH_TRY(ah__gguf_swaps(&out->swap, to->from.model, value->name, shape));
+    AH_TRY(ah__gguf_swaps(&out->swap, to->def, value->name, shape));
     if (out->swap.turned)
         *shape = ah_shape2(shape->dim[1], shape->dim[0]);
     bool exact = strcmp(out->name, "position_embd.weight") == 0;
     out->type = exact ? ah__gguf_type(AH_GGUF_F32) : ah__export_stored(to->type, shape);
-    if (strcmp(out->name, "token_embd.weight") == 0 && ah__gguf_needs_head(to->from.model))
+    if (strcmp(out->name, "token_embd.weight") == 0 && ah__gguf_needs_head(to->def))
         out->copies = 2;
     return AH_OK;
 }
@@ -116,7 +118,7 @@ static int param_write(struct export *to, const struct ah_value *value)
     AH_TRY(stored_find(&as, to, value));
     AH_TRY(tensor_find(&tensor, to, value->name));
     AH_TRY(ah__weight_tensor_read(values, &to->tensors, tensor, value->meta.shape));
-    const float added = ah__gguf_adds(to->from.model, value->name);
+    const float added = ah__gguf_adds(to->def, value->name);
     for (int64_t i = 0; i < count && added > 0; i++)
         values[i] += added;
     if (as.swap.outer) {
@@ -159,7 +161,7 @@ static int tokenizer_put(struct export *to)
                                                 .pieces = pieces ? pieces->text : NULL,
                                                 .pieces_length = pieces ? pieces->length : 0,
                                                 .tokenizer = to->from.tokenizer,
-                                                .rows = ah_model_get(to->from.model)->vocab_size};
+                                                .rows = to->def->vocab_size};
     if (tokenizer.json || tokenizer.pieces)
         return ah__gguf_put_tokenizer(to->writer, &to->notes, &tokenizer);
     return ah__fail(AH_EINPUT,
@@ -195,9 +197,9 @@ static int general_put(struct export *to)
 
 static int keys_put(struct export *to)
 {
-    AH_TRY(ah__gguf_put_config(to->writer, to->from.model));
+    AH_TRY(ah__gguf_put_config(to->writer, to->def));
     AH_TRY(general_put(to));
-    AH_TRY(ah__gguf_note_config(&to->notes, to->from.model));
+    AH_TRY(ah__gguf_note_config(&to->notes, to->def));
     ah__export_put_type(to->writer, to->type);
     return tokenizer_put(to);
 }

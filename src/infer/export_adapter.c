@@ -8,16 +8,17 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "gguf/config.h"
 #include "graph/graph.h"
 #include "infer/export_name.h"
 #include "infer/export_type.h"
-#include "model/gguf.h"
 #include "source/adapter_config.h"
 
 enum { NAME_SIZE = 256 };
 
 struct adapter_export {
     const struct ah_inference *from;
+    const struct ah_model_def *def;
     struct ah_graph *graph; /* with adapters */
     struct ah_gguf_writer *writer;
     const struct ah_gguf_type *type;
@@ -91,9 +92,9 @@ static int pair_read(struct pair *out, struct adapter_export *to, const struct a
     if (!rank)
         return AH_OK;
     columns_take(to->b, &b->meta.shape, rank);
-    if (!ah__gguf_name(out->name, to->from->model, value->name))
+    if (!ah__gguf_name(out->name, to->def, value->name))
         return ah__fail(AH_EINPUT, "parameter '%.80s': found no name for it in GGUF", value->name);
-    AH_TRY(ah__gguf_swaps(&out->swap, to->from->model, value->name, &out->b));
+    AH_TRY(ah__gguf_swaps(&out->swap, to->def, value->name, &out->b));
     if (out->swap.turned) /* only weights are transposed: their factors are of [O, I] here, too */
         out->swap.outer = 0;
     return AH_OK;
@@ -158,7 +159,7 @@ static int keys_put(struct adapter_export *to)
 {
     const struct ah_tuning_settings *tuning = &to->from->tuning;
     double rank = tuning->lora_rank, alpha = tuning->lora_alpha > 0 ? tuning->lora_alpha : rank;
-    AH_TRY(ah__gguf_put_architecture(to->writer, to->from->model));
+    AH_TRY(ah__gguf_put_architecture(to->writer, to->def));
     ah__gguf_put_text(to->writer, "general.type", "adapter");
     ah__gguf_put_text(to->writer, "adapter.type", "lora");
     AH_TRY(name_put(to));
@@ -229,7 +230,7 @@ static int note_make(char **note, const struct adapter_export *to, const char *p
 
 int ah__export_adapter(char **note, const char *path, const struct ah_inference *from, const char *type)
 {
-    struct adapter_export to = {.from = from};
+    struct adapter_export to = {.from = from, .def = ah_model_get(from->model)};
     AH_TRY(ah__export_type(&to.type, type ? type : "f32"));
     int status = record(&to);
     if (status == AH_OK)

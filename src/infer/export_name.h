@@ -2,7 +2,7 @@
 #ifndef AH_INFER_EXPORT_NAME_H
 #define AH_INFER_EXPORT_NAME_H
 
-#include "io/gguf_write.h"
+#include "gguf/write.h"
 
 /* Returns the model's name by the converter's rule: from _name_or_path of config.json if that is a name and no path on
  * some computer, else from the name of the folder `named`; for a GGUF file its own general.name. `folder` has

@@ -3,7 +3,7 @@
 #ifndef AH_INFER_EXPORT_TYPE_H
 #define AH_INFER_EXPORT_TYPE_H
 
-#include "io/gguf_write.h"
+#include "gguf/write.h"
 
 /* Finds the type of a word in upper or lower case. AH_EINPUT: another word; if llama-quantize makes that type, the
  * message says how. */

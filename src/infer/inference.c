@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "bind/bind.h"
-#include "io/gguf.h"
+#include "gguf/gguf.h"
 #include "sched/sched.h"
 #include "source/adapter_files.h"
 #include "source/folder.h"

@@ -6,14 +6,14 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "gguf/config.h"
+#include "gguf/files.h"
 #include "graph/graph.h"
 #include "graph/tuning.h"
 #include "model/config.h"
 #include "model/family.h"
-#include "model/gguf.h"
 #include "model/keys.h"
 #include "source/adapter_config.h"
-#include "source/gguf_files.h"
 #include "source/model_path.h"
 
 enum { CONFIG_BYTES = 1 << 20 };

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/gguf.h"
+#include "gguf/gguf.h"
 #include "io/safetensors.h"
 #include "tokenizer/regex.h"
 

@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "io/gguf.h"
-#include "source/gguf_files.h"
+#include "gguf/files.h"
+#include "gguf/gguf.h"
 #include "tokenizer/tokenizer.h"
 
 enum { FILE_MOST = 64 << 20 };

@@ -27,7 +27,7 @@ bool ah__model_files_are(const char *name);
  * left out, since a folder from elsewhere could otherwise make any file of its user part of the result. Without
  * generation_config.json, one is made of the ids in config.json that begin and end a text, if it has any. `path` may be
  * a folder's config.json, which means the folder, the file of another configuration, a GGUF file, which gives the files
- * of source/gguf_files.h, or null. AH_EINPUT: a file cannot be read, or is longer than 64 MiB; AH_EIO; AH_ENOMEM. */
+ * of gguf/files.h, or null. AH_EINPUT: a file cannot be read, or is longer than 64 MiB; AH_EIO; AH_ENOMEM. */
 int ah__model_files_load(struct ah_model_files *files, const char *path);
 /* Adds a copy of a text. AH_ENOMEM. */
 int ah__model_files_add(struct ah_model_files *files, const char *name, const char *text, size_t length);

@@ -8,9 +8,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "io/gguf.h"
+#include "gguf/files.h"
+#include "gguf/gguf.h"
 #include "source/folder.h"
-#include "source/gguf_files.h"
 #include "source/model_path.h"
 #include "tokenizer/subword.h"
 

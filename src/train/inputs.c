@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "io/gguf.h"
+#include "gguf/gguf.h"
 #include "model/model.h"
 #include "plan/search.h"
 #include "sched/sched.h"

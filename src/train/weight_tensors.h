@@ -5,8 +5,8 @@
 #define AH_TRAIN_WEIGHT_TENSORS_H
 
 #include "base/alloc.h"
+#include "gguf/config.h"
 #include "io/safetensors.h"
-#include "model/gguf.h"
 
 struct ah_weight_tensor {
     const char *name;

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "io/gguf.h"
+#include "gguf/gguf.h"
 #include "io/shards.h"
 #include "train/adapter_tensors.h"
 

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/program.h"
-#include "io/gguf_write.h"
+#include "gguf/write.h"
 
 static const char *golden(const char *kind)
 {

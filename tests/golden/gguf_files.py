@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""GGUF files made by llama.cpp's own package, gguf, and what they hold, for tests/io/test_gguf.c.
+"""GGUF files made by llama.cpp's own package, gguf, and what they hold, for tests/gguf/test_gguf.c.
 
 Writes beside it
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which keys llama.cpp reads of GGUF files, for tests/model/test_gguf_llamacpp.c, found in its source.
+"""Which keys llama.cpp reads of GGUF files, for tests/gguf/test_llamacpp.c, found in its source.
 
 Writes beside it gguf/llamacpp_keys.txt: SCOPE KEY NEED a line. SCOPE is an architecture, or "every" one of them,
 without which KEY stands, or "file": general.* and tokenizer.*. NEED is "required" where the loader gives up without the

@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "gguf/config.h"
+#include "gguf/write.h"
 #include "golden/gguf_same.h"
-#include "io/gguf_write.h"
-#include "model/gguf.h"
 #include "train/tiny.h"
 #include "train/weight_tensors.h"
 
@@ -81,7 +81,7 @@ static void what_llama_cpp_computes_otherwise_is_refused(void **state)
         struct ah_model *model;
         model_of(&model, rows[i].config);
         assert_ok(ah__gguf_writer_new(&writer));
-        assert_fails(ah__gguf_put_config(writer, model), AH_EINPUT, rows[i].words);
+        assert_fails(ah__gguf_put_config(writer, ah_model_get(model)), AH_EINPUT, rows[i].words);
         ah__gguf_writer_free(writer);
         ah_model_free(model);
     }
@@ -107,7 +107,7 @@ static void configurations_come_back(void **state)
         struct ah_model *model, *again;
         model_of(&model, configs[i]);
         assert_ok(ah__gguf_writer_new(&writer));
-        assert_ok(ah__gguf_put_config(writer, model));
+        assert_ok(ah__gguf_put_config(writer, ah_model_get(model)));
         ah__gguf_put_tensor(writer, "token_embd.weight", ah__gguf_type(AH_GGUF_F32), &table);
         ah__gguf_put_tensor(writer, "output.weight", ah__gguf_type(AH_GGUF_F32), &table);
         assert_ok(ah__gguf_writer_open(writer, at(path, ah_test_folder(), "keys.gguf")));
@@ -132,7 +132,7 @@ static void a_tied_neox_has_a_head_there(void **state)
     } rows[] = {{NEOX ", \"tie_word_embeddings\": true}", true}, {NEOX "}", false}, {GPT2 "}", false}};
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         model_of(&model, rows[i].config);
-        assert_int_equal(ah__gguf_needs_head(model), rows[i].needs);
+        assert_int_equal(ah__gguf_needs_head(ah_model_get(model)), rows[i].needs);
         ah_model_free(model);
     }
 }

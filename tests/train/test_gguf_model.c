@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "gguf/write.h"
 #include "golden/crc.h"
-#include "io/gguf_write.h"
 #include "source/model_files.h"
 #include "source/model_tokenizer.h"
 #include "train/tiny.h"
@@ -334,7 +334,7 @@ static void pieces_of_sentencepiece_go_both_ways(void **state)
     expect_same_ids(path, file, "");
 }
 
-/* Nothing is left of a file that is refused (tests/model/test_gguf_llamacpp.c has the configurations). */
+/* Nothing is left of a file that is refused (tests/gguf/test_llamacpp.c has the configurations). */
 static void what_llama_cpp_lacks_is_not_written(void **state)
 {
     (void)state;

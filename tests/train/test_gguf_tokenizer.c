@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
-#include "io/gguf_write.h"
+#include "gguf/write.h"
 #include "source/model_tokenizer.h"
 #include "train/tiny.h"
 

@@ -1,4 +1,4 @@
-#include "source/gguf_by_name.h"
+#include "gguf/by_name.h"
 
 #include <string.h>
 #include <strings.h>

@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/decoder.h"
-#include "model/gguf.h"
-#include "model/gguf_internal.h"
+#include "gguf/arch_internal.h"
+#include "gguf/config.h"
 
 /* ---- llama, and mistral, a llama with a window ------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/gguf_write.h"
-#include "model/gguf.h"
+#include "gguf/config.h"
+#include "gguf/write.h"
 #include "test.h"
 
 /* A key of a file: a text, or a number where there is none. */
@@ -242,7 +242,6 @@ static void a_missing_way_to_split_is_noted(void **state)
     }
 }
 
-AH_TEST_SUITE("model/gguf_keys", cmocka_unit_test(a_factor_alone_is_linear),
-              cmocka_unit_test(other_scalings_are_refused), cmocka_unit_test(olmo3_has_its_windows_and_yarn),
-              cmocka_unit_test(olmo3_period), cmocka_unit_test(what_olmo3_cannot_be_is_refused),
-              cmocka_unit_test(a_missing_way_to_split_is_noted))
+AH_TEST_SUITE("gguf/keys", cmocka_unit_test(a_factor_alone_is_linear), cmocka_unit_test(other_scalings_are_refused),
+              cmocka_unit_test(olmo3_has_its_windows_and_yarn), cmocka_unit_test(olmo3_period),
+              cmocka_unit_test(what_olmo3_cannot_be_is_refused), cmocka_unit_test(a_missing_way_to_split_is_noted))

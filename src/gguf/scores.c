@@ -1,4 +1,4 @@
-#include "source/gguf_scores.h"
+#include "gguf/scores.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* The small files beside a model's weights, made from a GGUF file's metadata. Knows no models. */
-#ifndef AH_SOURCE_GGUF_FILES_H
-#define AH_SOURCE_GGUF_FILES_H
+#ifndef AH_GGUF_FILES_H
+#define AH_GGUF_FILES_H
 
-#include "io/gguf.h"
+#include "gguf/gguf.h"
 
 /* Texts of tokenizer.json, of tokenizer_config.json (begin and end of texts; chat_template) and of
  * generation_config.json. */

@@ -1,9 +1,9 @@
 /* Writes a tokenizer into a GGUF file: tokenizer.json, or without it the pieces of tokenizer.model, and the template of
  * tokenizer_config.json become its keys. Knows no models. */
-#ifndef AH_SOURCE_GGUF_TOKENIZER_H
-#define AH_SOURCE_GGUF_TOKENIZER_H
+#ifndef AH_GGUF_TOKENIZER_H
+#define AH_GGUF_TOKENIZER_H
 
-#include "io/gguf_write.h"
+#include "gguf/write.h"
 #include "tokenizer/tokenizer.h"
 
 /* `json` is null if the folder has no tokenizer.json: then `pieces` [pieces_length] is SentencePiece's file. `rows`:
@@ -17,7 +17,7 @@ struct ah_gguf_tokenizer {
     const struct ah_tokenizer *tokenizer; /* the opened tokenizer */
     int64_t rows;
 };
-/* Writes the tokenizer. Adds to notes, clause by clause (source/gguf_by_name.h), what llama.cpp does differently. */
+/* Writes the tokenizer. Adds to notes, clause by clause (gguf/by_name.h), what llama.cpp does differently. */
 int ah__gguf_put_tokenizer(struct ah_gguf_writer *writer, struct ah_buf *notes, const struct ah_gguf_tokenizer *from);
 
 #endif

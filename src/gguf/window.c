@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/decoder.h"
-#include "model/gguf_internal.h"
-#include "source/gguf_by_name.h"
+#include "gguf/arch_internal.h"
+#include "gguf/by_name.h"
 
 #define WINDOW "attention.sliding_window"
 #define PATTERN "attention.sliding_window_pattern"
+enum { MOST_LAYERS = 1 << 12 }; /* as every family has it */
 static const char sliding[] = "sliding_attention", full[] = "full_attention";
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -17,11 +17,10 @@ static const char sliding[] = "sliding_attention", full[] = "full_attention";
 static int layers_check(const struct ah_gguf_config *config, int64_t layers)
 {
     char room[AH_GGUF_KEY_SIZE];
-    return layers <= AH_DECODER_MOST_LAYERS
+    return layers <= MOST_LAYERS
                ? AH_OK
                : ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected 1 to %d", ah__gguf_path(config->file),
-                          ah__gguf_key_of(room, config->arch, "block_count"), (long long)layers,
-                          (int)AH_DECODER_MOST_LAYERS);
+                          ah__gguf_key_of(room, config->arch, "block_count"), (long long)layers, MOST_LAYERS);
 }
 
 /* Adds layer_types. The key holds a bool for each block, or the number of blocks of which one has full attention (0:

@@ -1,5 +1,5 @@
 /* Opens GGUF files and checks everything that is checked then. */
-#include "io/gguf_internal.h"
+#include "gguf/internal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

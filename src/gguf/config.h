@@ -1,11 +1,11 @@
 /* A model's configuration and parameters in GGUF files, translated from and to Hugging Face's folders. Takes keys and
- * names by io/gguf.h, gives config.json and parameters' names. A family is one row of a table. */
-#ifndef AH_MODEL_GGUF_H
-#define AH_MODEL_GGUF_H
+ * names by gguf/gguf.h, gives config.json and parameters' names. A family is one row of a table. */
+#ifndef AH_GGUF_CONFIG_H
+#define AH_GGUF_CONFIG_H
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "io/gguf_write.h"
+#include "gguf/write.h"
 
 enum { AH_GGUF_NAME_SIZE = 128 };
 
@@ -39,24 +39,24 @@ int ah__gguf_swapped(struct ah_gguf_swap *swap, const struct ah_gguf *file, cons
 
 /* Writes the keys of a model, general.architecture first. AH_EINPUT names a property for which GGUF has no key;
  * AH_ENOMEM. */
-int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *model);
-/* Adds to notes (source/gguf_by_name.h) what llama.cpp computes differently from these keys. AH_ENOMEM. */
-int ah__gguf_note_config(struct ah_buf *notes, const struct ah_model *model);
+int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model_def *def);
+/* Adds to notes (gguf/by_name.h) what llama.cpp computes differently from these keys. AH_ENOMEM. */
+int ah__gguf_note_config(struct ah_buf *notes, const struct ah_model_def *def);
 /* Writes general.architecture alone. AH_EINPUT: llama.cpp has no architecture for the model. */
-int ah__gguf_put_architecture(struct ah_gguf_writer *writer, const struct ah_model *model);
+int ah__gguf_put_architecture(struct ah_gguf_writer *writer, const struct ah_model_def *def);
 /* Gives the file's name for a parameter of the model; false if it has none. */
-bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model *model, const char *param);
+bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model_def *def, const char *param);
 /* Returns the number that is added to a parameter's values in files. */
-float ah__gguf_adds(const struct ah_model *model, const char *param);
+float ah__gguf_adds(const struct ah_model_def *def, const char *param);
 /* Finds how a parameter of the model, of this shape, is put into llama.cpp's order; also for a tensor with as many rows
  * as the parameter. */
-int ah__gguf_swaps(struct ah_gguf_swap *swap, const struct ah_model *model, const char *param,
+int ah__gguf_swaps(struct ah_gguf_swap *swap, const struct ah_model_def *def, const char *param,
                    const struct ah_shape *shape);
 /* Copies values into llama.cpp's order, to other memory. */
 void ah__gguf_swap(float *to, const float *from, const struct ah_gguf_swap *swap);
 /* Returns true if a tied embedding of the model is written a second time, as "output.weight", because llama.cpp needs
  * it. */
-bool ah__gguf_needs_head(const struct ah_model *model);
+bool ah__gguf_needs_head(const struct ah_model_def *def);
 /* Factors of the rotation's frequencies, each a tensor [count] in F32: one of Llama 3, or two of LongRoPE. */
 struct ah_gguf_factors {
     const char *name; /* null: the end of the list */
@@ -64,6 +64,6 @@ struct ah_gguf_factors {
     int64_t count;
 };
 /* Computes the factors. AH_ENOMEM; the caller then frees those that were made before, too. */
-int ah__gguf_rope_factors(struct ah_gguf_factors factors[2], const struct ah_model *model);
+int ah__gguf_rope_factors(struct ah_gguf_factors factors[2], const struct ah_model_def *def);
 
 #endif

@@ -1,4 +1,4 @@
-#include "io/gguf_write.h"
+#include "gguf/write.h"
 
 #include <math.h>
 #include <stdio.h>

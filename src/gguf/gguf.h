@@ -1,11 +1,11 @@
 /* GGUF files, as llama.cpp and related programs store models: metadata and tensors, little-endian, versions 2 and 3.
- * This is the reader, which trusts nothing it reads; io/gguf_write.h is the writer. Knows no models and no tokenizers.
+ * This is the reader, which trusts nothing it reads; gguf/write.h is the writer. Knows no models and no tokenizers.
  *
  * Layout: "GGUF", version, number of tensors, number of keys; keys with typed values; for each tensor its name, shape,
  * type and offset; data, starting at a multiple of general.alignment (32).
  * https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
-#ifndef AH_IO_GGUF_H
-#define AH_IO_GGUF_H
+#ifndef AH_GGUF_GGUF_H
+#define AH_GGUF_GGUF_H
 
 #include "base/status.h"
 

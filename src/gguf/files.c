@@ -1,4 +1,4 @@
-#include "source/gguf_files.h"
+#include "gguf/files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/json.h"
-#include "io/gguf.h"
-#include "source/gguf_by_name.h"
+#include "gguf/by_name.h"
+#include "gguf/gguf.h"
 #include "tokenizer/tables.h"
 #include "tokenizer/token_map.h"
 

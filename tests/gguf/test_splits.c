@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
-#include "source/gguf_tokenizer.h"
+#include "gguf/tokenizer.h"
 #include "source/model_tokenizer.h"
 #include "test.h"
 
@@ -236,6 +236,6 @@ static void texts_make_tokens_special(void **state)
     ah__tokenizer_close(again);
 }
 
-AH_TEST_SUITE("source/gguf_splits", cmocka_unit_test(what_stands_around_a_prompt_goes_into_the_file),
+AH_TEST_SUITE("gguf/splits", cmocka_unit_test(what_stands_around_a_prompt_goes_into_the_file),
               cmocka_unit_test(texts_make_tokens_special), cmocka_unit_test(splits_have_llama_cpps_names),
               cmocka_unit_test(keys_are_llama_cpps), cmocka_unit_test(ends_go_into_the_file))

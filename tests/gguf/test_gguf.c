@@ -1,5 +1,5 @@
 /* GGUF files made by llama.cpp's package (tests/golden/gguf_files.py), and what is refused of damaged ones. */
-#include "io/gguf.h"
+#include "gguf/gguf.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -177,6 +177,6 @@ static void damage_is_named(void **state)
     }
 }
 
-AH_TEST_SUITE("io/gguf", cmocka_unit_test(every_type_has_the_values_of_gguf),
+AH_TEST_SUITE("gguf/gguf", cmocka_unit_test(every_type_has_the_values_of_gguf),
               cmocka_unit_test(metadata_is_read_by_type), cmocka_unit_test(arrays_are_read_one_by_one),
               cmocka_unit_test(data_lie_where_the_file_aligns_them), cmocka_unit_test(damage_is_named))

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/gguf.h"
-#include "model/gguf_internal.h"
+#include "gguf/arch_internal.h"
+#include "gguf/config.h"
 
 static const struct ah_gguf_rename model_names[] = {
     {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}, {NULL, NULL}};
@@ -74,9 +74,9 @@ static const struct ah_gguf_rename *ours_find(long *block, const char **end, con
     return *end ? find(arch, false, in_block, stem, (size_t)(*end - stem)) : NULL;
 }
 
-bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model *model, const char *param)
+bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model_def *def, const char *param)
 {
-    const struct ah_gguf_arch *arch = ah__gguf_arch_of(ah_model_get(model)->name);
+    const struct ah_gguf_arch *arch = ah__gguf_arch_of(def->name);
     const char *end;
     char before[32] = "";
     long block;
@@ -145,9 +145,9 @@ int ah__gguf_added(float *added, const struct ah_gguf *file, const char *tensor)
     return AH_OK;
 }
 
-float ah__gguf_adds(const struct ah_model *model, const char *param)
+float ah__gguf_adds(const struct ah_model_def *def, const char *param)
 {
-    const struct ah_gguf_arch *arch = ah__gguf_arch_of(ah_model_get(model)->name);
+    const struct ah_gguf_arch *arch = ah__gguf_arch_of(def->name);
     return arch && arch->adds_one && is_norm(param) ? 1 : 0;
 }
 
@@ -205,12 +205,11 @@ int ah__gguf_swapped(struct ah_gguf_swap *swap, const struct ah_gguf *file, cons
 }
 
 /* Reads the number of heads of a model's configuration; `fewer`: of keys, which may be fewer. */
-static int heads_of(int64_t *heads, const struct ah_model *model, bool fewer)
+static int heads_of(int64_t *heads, const struct ah_model_def *def, bool fewer)
 {
     static const char *const keys[] = {"num_key_value_heads", "num_attention_heads", "n_head"};
-    const struct ah_model_def *def = ah_model_get(model);
     struct ah_json json;
-    AH_TRY(ah__json_parse(&json, def->config, strlen(def->config), def->name));
+    AH_TRY(ah__gguf_def_open(&json, def));
     size_t i = fewer ? 0 : 1;
     while (i + 1 < AH_LENGTH(keys) && !ah__json_has(&json, keys[i]))
         i++;
@@ -219,10 +218,10 @@ static int heads_of(int64_t *heads, const struct ah_model *model, bool fewer)
     return status;
 }
 
-int ah__gguf_swaps(struct ah_gguf_swap *swap, const struct ah_model *model, const char *param,
+int ah__gguf_swaps(struct ah_gguf_swap *swap, const struct ah_model_def *def, const char *param,
                    const struct ah_shape *shape)
 {
-    const struct ah_gguf_arch *arch = ah__gguf_arch_of(ah_model_get(model)->name);
+    const struct ah_gguf_arch *arch = ah__gguf_arch_of(def->name);
     const char *end;
     long block;
     *swap = (struct ah_gguf_swap){.outer = 0};
@@ -231,7 +230,7 @@ int ah__gguf_swaps(struct ah_gguf_swap *swap, const struct ah_model *model, cons
         return AH_OK;
     int64_t heads = 1;
     if (order != AH_GGUF_TURNED)
-        AH_TRY(heads_of(&heads, model, order == AH_GGUF_KEYS));
+        AH_TRY(heads_of(&heads, def, order == AH_GGUF_KEYS));
     return swap_make(swap, order, heads, shape->dim[0], shape->rank > 1 ? shape->dim[1] : 1)
                ? AH_OK
                : ah__fail(AH_EINPUT, "parameter '%.80s': found %lld rows, expected those of %lld heads", param,
@@ -248,12 +247,11 @@ void ah__gguf_swap(float *to, const float *from, const struct ah_gguf_swap *swap
             }
 }
 
-bool ah__gguf_needs_head(const struct ah_model *model)
+bool ah__gguf_needs_head(const struct ah_model_def *def)
 {
-    const struct ah_model_def *def = ah_model_get(model);
     const struct ah_gguf_arch *arch = ah__gguf_arch_of(def->name);
     struct ah_json json;
-    if (!arch || !arch->head_apart || ah__json_parse(&json, def->config, strlen(def->config), def->name) != AH_OK)
+    if (!arch || !arch->head_apart || ah__gguf_def_open(&json, def) != AH_OK)
         return false;
     bool tied = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json.node, "tie_word_embeddings"));
     ah__json_free(&json);

@@ -1,4 +1,4 @@
-#include "source/gguf_tokenizer.h"
+#include "gguf/tokenizer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/json.h"
-#include "source/gguf_around.h"
-#include "source/gguf_by_name.h"
-#include "source/gguf_scores.h"
+#include "gguf/around.h"
+#include "gguf/by_name.h"
+#include "gguf/scores.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/subword.h"
 

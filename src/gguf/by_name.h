@@ -1,8 +1,8 @@
 /* Rules by which llama.cpp decides by names instead of keys: by a file's general.name which added tokens take adjacent
  * white space along, by a token's text whether it is special. Takes names and tokens, gives llama.cpp's treatment, and
  * a name under which it treats a tokenizer rightly. Knows no files. */
-#ifndef AH_SOURCE_GGUF_BY_NAME_H
-#define AH_SOURCE_GGUF_BY_NAME_H
+#ifndef AH_GGUF_BY_NAME_H
+#define AH_GGUF_BY_NAME_H
 
 #include "tokenizer/tokenizer.h"
 

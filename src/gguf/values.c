@@ -1,7 +1,7 @@
 /* The metadata of a GGUF file: values of keys, by type. */
 #include <stdlib.h>
 
-#include "io/gguf_internal.h"
+#include "gguf/internal.h"
 
 const int ah__gguf_kind_bytes[AH_GGUF_KINDS] = {
     [AH_GGUF_KIND_U8] = 1,  [AH_GGUF_KIND_I8] = 1,  [AH_GGUF_KIND_U16] = 2, [AH_GGUF_KIND_I16] = 2,

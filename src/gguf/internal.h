@@ -1,12 +1,12 @@
-/* Shared by reading files (gguf.c) and their metadata (gguf_values.c). */
-#ifndef AH_IO_GGUF_INTERNAL_H
-#define AH_IO_GGUF_INTERNAL_H
+/* Shared by reading files (gguf.c) and their metadata (values.c). */
+#ifndef AH_GGUF_INTERNAL_H
+#define AH_GGUF_INTERNAL_H
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/gguf.h"
+#include "gguf/gguf.h"
 
 /* Types of values, by their numbers in files. */
 enum ah_gguf_kind {

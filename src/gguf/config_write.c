@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/gguf.h"
-#include "model/gguf_internal.h"
-#include "source/gguf_by_name.h"
+#include "gguf/arch_internal.h"
+#include "gguf/by_name.h"
+#include "gguf/config.h"
 
 /* Integers that are copied. */
 static const struct ah_gguf_size copied[] = {
@@ -20,10 +20,8 @@ static const struct ah_gguf_size copied[] = {
     {NULL, NULL},
 };
 
-/* Parses the model's canonical configuration; freed with ah__json_free. */
-static int config_open(struct ah_json *json, const struct ah_model *model)
+int ah__gguf_def_open(struct ah_json *json, const struct ah_model_def *def)
 {
-    const struct ah_model_def *def = ah_model_get(model);
     return ah__json_parse(json, def->config, strlen(def->config), def->name);
 }
 
@@ -179,29 +177,29 @@ static int put_keys(const struct ah_gguf_written *to)
     return to->arch->write ? to->arch->write(to) : AH_OK;
 }
 
-static int fail_architecture(const struct ah_model *model)
+static int fail_architecture(const struct ah_model_def *def)
 {
     return ah__fail(AH_EINPUT,
                     "model '%s': GGUF is written of llama, mistral, ministral, qwen2, qwen3, gemma, gemma2, "
                     "gemma3_text, phi3, granite, olmo2, olmo3, smollm3, gpt2 and gpt_neox; llama.cpp "
                     "has no architecture for it",
-                    ah_model_get(model)->name);
+                    def->name);
 }
 
-int ah__gguf_put_architecture(struct ah_gguf_writer *writer, const struct ah_model *model)
+int ah__gguf_put_architecture(struct ah_gguf_writer *writer, const struct ah_model_def *def)
 {
-    const struct ah_gguf_arch *arch = ah__gguf_arch_of(ah_model_get(model)->name);
+    const struct ah_gguf_arch *arch = ah__gguf_arch_of(def->name);
     if (!arch)
-        return fail_architecture(model);
+        return fail_architecture(def);
     ah__gguf_put_text(writer, "general.architecture", arch->name);
     return AH_OK;
 }
 
-int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model *model)
+int ah__gguf_put_config(struct ah_gguf_writer *writer, const struct ah_model_def *def)
 {
-    struct ah_gguf_written to = {.writer = writer, .arch = ah__gguf_arch_of(ah_model_get(model)->name)};
-    AH_TRY(ah__gguf_put_architecture(writer, model));
-    AH_TRY(config_open(&to.json, model));
+    struct ah_gguf_written to = {.writer = writer, .arch = ah__gguf_arch_of(def->name)};
+    AH_TRY(ah__gguf_put_architecture(writer, def));
+    AH_TRY(ah__gguf_def_open(&to.json, def));
     int status = put_keys(&to);
     ah__json_free(&to.json);
     return status;
@@ -227,11 +225,11 @@ static int note_longrope(struct ah_buf *notes, const struct ah_json *json)
     return AH_OK;
 }
 
-int ah__gguf_note_config(struct ah_buf *notes, const struct ah_model *model)
+int ah__gguf_note_config(struct ah_buf *notes, const struct ah_model_def *def)
 {
     struct ah_json json;
-    AH_TRY(config_open(&json, model));
-    const struct ah_gguf_arch *arch = ah__gguf_arch_of(ah_model_get(model)->name);
+    AH_TRY(ah__gguf_def_open(&json, def));
+    const struct ah_gguf_arch *arch = ah__gguf_arch_of(def->name);
     int status = arch ? ah__gguf_note_window(notes, &json, arch) : AH_OK;
     if (status == AH_OK)
         status = note_longrope(notes, &json);
@@ -280,11 +278,11 @@ static int factors_make(struct ah_gguf_factors factors[2], const struct ah_json 
     return longrope_make(&factors[1], &rope, "short_factor", AH_GGUF_SHORT_FACTORS);
 }
 
-int ah__gguf_rope_factors(struct ah_gguf_factors factors[2], const struct ah_model *model)
+int ah__gguf_rope_factors(struct ah_gguf_factors factors[2], const struct ah_model_def *def)
 {
     struct ah_json json;
     factors[0] = factors[1] = (struct ah_gguf_factors){.name = NULL};
-    AH_TRY(config_open(&json, model));
+    AH_TRY(ah__gguf_def_open(&json, def));
     int status = factors_make(factors, &json);
     ah__json_free(&json);
     return status;

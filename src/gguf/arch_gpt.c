@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/gguf.h"
-#include "model/gguf_internal.h"
+#include "gguf/arch_internal.h"
+#include "gguf/config.h"
 
 #define EPSILON "attention.layer_norm_epsilon"
 /* A key of llama.cpp that it does not read for these architectures: written if a model's activation is not the usual

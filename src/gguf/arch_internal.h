@@ -1,11 +1,11 @@
-/* Shared by reading (gguf.c) and writing (gguf_write.c) of models' keys in GGUF files: a row for each architecture
- * (gguf_arch.c), with the keys and names that it has beside the common ones. */
-#ifndef AH_MODEL_GGUF_INTERNAL_H
-#define AH_MODEL_GGUF_INTERNAL_H
+/* Shared by reading (config.c) and writing (config_write.c) of models' keys in GGUF files: a row for each architecture
+ * (arch.c, arch_gpt.c), with the keys and names that it has beside the common ones. */
+#ifndef AH_GGUF_ARCH_INTERNAL_H
+#define AH_GGUF_ARCH_INTERNAL_H
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "io/gguf_write.h"
+#include "gguf/write.h"
 
 struct ah_gguf_arch;
 
@@ -92,9 +92,11 @@ int ah__gguf_add_needed(const struct ah_gguf_config *config, const char *key, co
 int ah__gguf_add_rope(const struct ah_gguf_config *config, int64_t size);
 /* Returns the share of `size` channels that gives `dims` when it is rounded down. */
 double ah__gguf_part(int64_t dims, int64_t size);
+/* Parses the model's canonical configuration; freed with ah__json_free. */
+int ah__gguf_def_open(struct ah_json *json, const struct ah_model_def *def);
 /* Writes the keys of rope_scaling. AH_EINPUT: llama.cpp has no such scaling. */
 int ah__gguf_put_rope(const struct ah_gguf_written *to);
-/* Adds the window of attention (model/gguf_window.c); *window is -1 or 0 without one. Also adds layer_types if the file
+/* Adds the window of attention (gguf/window.c); *window is -1 or 0 without one. Also adds layer_types if the file
  * says which blocks have it. */
 int ah__gguf_add_window(int64_t *window, const struct ah_gguf_config *config);
 /* Adds layer_types as the file says; else every period-th block has full attention. */

@@ -1,6 +1,6 @@
 /* Scores of SentencePiece's tokens for GGUF files, computed from the merges of a tokenizer.json. Knows no files. */
-#ifndef AH_SOURCE_GGUF_SCORES_H
-#define AH_SOURCE_GGUF_SCORES_H
+#ifndef AH_GGUF_SCORES_H
+#define AH_GGUF_SCORES_H
 
 #include "base/json.h"
 #include "tokenizer/tables.h"

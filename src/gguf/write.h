@@ -1,9 +1,9 @@
 /* Writes a GGUF file: declare keys and tensors first, then give the data of each tensor in that order. The file gets
  * its name when it is complete. Knows no models. */
-#ifndef AH_IO_GGUF_WRITE_H
-#define AH_IO_GGUF_WRITE_H
+#ifndef AH_GGUF_WRITE_H
+#define AH_GGUF_WRITE_H
 
-#include "io/gguf.h"
+#include "gguf/gguf.h"
 
 struct ah_gguf_writer;
 

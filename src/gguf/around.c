@@ -1,9 +1,9 @@
-#include "source/gguf_around.h"
+#include "gguf/around.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "source/gguf_by_name.h"
+#include "gguf/by_name.h"
 
 #define KEY(name) "tokenizer.ggml." name
 

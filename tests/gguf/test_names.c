@@ -6,9 +6,9 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "gguf/by_name.h"
+#include "gguf/tokenizer.h"
 #include "infer/export_name.h"
-#include "source/gguf_by_name.h"
-#include "source/gguf_tokenizer.h"
 #include "source/model_tokenizer.h"
 #include "test.h"
 
@@ -162,6 +162,6 @@ static void sizes_have_two_digits(void **state)
     }
 }
 
-AH_TEST_SUITE("source/gguf_names", cmocka_unit_test(names_make_llama_cpp_strip_alike),
+AH_TEST_SUITE("gguf/names", cmocka_unit_test(names_make_llama_cpp_strip_alike),
               cmocka_unit_test(a_name_says_how_a_file_is_read), cmocka_unit_test(names_are_titles),
               cmocka_unit_test(sizes_have_two_digits))

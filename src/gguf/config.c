@@ -1,4 +1,4 @@
-#include "model/gguf.h"
+#include "gguf/config.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/format.h"
-#include "model/gguf_internal.h"
+#include "gguf/arch_internal.h"
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "io/gguf.h"
+#include "gguf/gguf.h"
 #include "op/bf16.h"
 #include "op/f16.h"
 

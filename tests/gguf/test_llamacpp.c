@@ -7,9 +7,9 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
-#include "model/gguf.h"
+#include "gguf/config.h"
+#include "gguf/tokenizer.h"
 #include "model/model.h"
-#include "source/gguf_tokenizer.h"
 #include "source/model_tokenizer.h"
 #include "test.h"
 
@@ -155,9 +155,9 @@ static void write(const char *path, const struct ah_model *model)
     bool tied = strstr(ah_model_get(model)->config, "\"tie_word_embeddings\": true");
     struct ah_gguf_factors factors[2];
     struct ah_gguf_writer *writer;
-    assert_ok(ah__gguf_rope_factors(factors, model));
+    assert_ok(ah__gguf_rope_factors(factors, ah_model_get(model)));
     assert_ok(ah__gguf_writer_new(&writer));
-    assert_ok(ah__gguf_put_config(writer, model));
+    assert_ok(ah__gguf_put_config(writer, ah_model_get(model)));
     for (int i = 0; i < 2 - tied; i++)
         ah__gguf_put_tensor(writer, i ? "output.weight" : "token_embd.weight", ah__gguf_type(AH_GGUF_F32), &matrix);
     for (int i = 0; i < 2 && factors[i].name; i++) {
@@ -262,7 +262,7 @@ static void what_it_computes_otherwise_is_noted(void **state)
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         struct ah_model *model = model_of(&rows[i]);
         struct ah_buf notes = {0};
-        assert_ok(ah__gguf_note_config(&notes, model));
+        assert_ok(ah__gguf_note_config(&notes, ah_model_get(model)));
         if (rows[i].note ? !notes.text || !strstr(notes.text, rows[i].note) : notes.text != NULL)
             fail_msg("%s: found note '%s', expected '%s'", rows[i].keys, notes.text ? notes.text : "none",
                      rows[i].note ? rows[i].note : "none");
@@ -296,12 +296,12 @@ static void what_it_has_no_key_for_is_refused(void **state)
         struct ah_model *model = model_of(&refused[i]);
         struct ah_gguf_writer *writer;
         assert_ok(ah__gguf_writer_new(&writer));
-        assert_fails(ah__gguf_put_config(writer, model), AH_EINPUT, refused[i].note);
+        assert_fails(ah__gguf_put_config(writer, ah_model_get(model)), AH_EINPUT, refused[i].note);
         ah__gguf_writer_free(writer);
         ah_model_free(model);
     }
 }
 
-AH_TEST_SUITE("model/gguf_llamacpp", cmocka_unit_test(what_it_has_no_key_for_is_refused),
+AH_TEST_SUITE("gguf/llamacpp", cmocka_unit_test(what_it_has_no_key_for_is_refused),
               cmocka_unit_test(keys_are_llama_cpps), cmocka_unit_test(configurations_come_back),
               cmocka_unit_test(what_it_computes_otherwise_is_noted))

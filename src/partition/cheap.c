@@ -1,13 +1,14 @@
-/* What selective recomputation makes again: of what backward reads all that costs little to make. */
+/* Finds the values that selective recomputation recomputes: those that backward reads and that are cheap to compute. */
 #include "partition/compile.h"
 
-/* Not bound by the traffic of its operands: a product of matrices, or attention. */
+/* Returns true for operators whose time is not bound by memory traffic: matrix products and attention. */
 static bool is_dear(enum ah_op op)
 {
     return ah__op_table[op]->limit != AH_OP_LIMIT_MEMORY;
 }
 
-/* When the block is recomputed: it entered, is made again by then, or was saved and is what its memory still holds. */
+/* Returns true if a value is available when the block recomputes: it entered the block, is recomputed by then, or was
+ * saved and not overwritten. */
 static bool is_there(const struct ah_section *section, const bool *cheap, const bool *saved, int value)
 {
     const struct ah_value *v = &section->graph->values[value];
@@ -29,8 +30,8 @@ static bool can_run_again(const struct ah_section *section, const bool *cheap, c
     return can;
 }
 
-/* From all that forward makes down to what holds together: memory that any operator that cannot run again writes is
- * not made again, nor is what was made of it and has no other source. */
+/* Starts with all storages that forward writes, and removes, until nothing changes, those written by an operator that
+ * cannot run again, since they and the values computed from them have no other source. */
 void ah__cheap_find(bool *cheap, const struct ah_section *section, const bool *saved)
 {
     const struct ah_graph *graph = section->graph;

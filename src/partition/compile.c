@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-/* Which spaces a program's values live in. */
+/* Kinds of programs, which decide the spaces of their values. */
 enum mode { MODE_FORWARD, MODE_FORWARD_DROP, MODE_RECOMPUTE, MODE_RECOMPUTE_SELECTIVE, MODE_BACKWARD, MODE_INFER };
 
 struct place {
-    enum ah_space space; /* NONE: in WORK */
+    enum ah_space space; /* AH_SPACE_NONE: in WORK */
     int64_t offset;
 };
 
@@ -15,19 +15,19 @@ struct compiling {
     struct ah_partition *partition;
     struct ah_section *section;
     int number;
-    int64_t first; /* element of its group from which places are counted */
+    int64_t first; /* element of its group from which offsets are counted */
     const int *param_of;
-    bool *wanted;          /* by value: backward reads it, or something that makes what backward reads */
-    bool *cheap_wanted;    /* by value: the same of what selective recomputation makes again */
-    bool *leads;           /* by value: it is the logits, or something that makes them */
-    bool *saved;           /* by storage: lives in SAVED, or in CHEAP where `cheap` says so */
-    bool *cheap;           /* by storage: selective recomputation makes it again */
+    bool *wanted;          /* by value: backward reads it, or it is needed to compute a value that backward reads */
+    bool *cheap_wanted;    /* by value: the same for values that selective recomputation recomputes */
+    bool *leads;           /* by value: it is the logits, or needed to compute them */
+    bool *saved;           /* by storage: it is in SAVED, or in CHEAP if `cheap` is set */
+    bool *cheap;           /* by storage: selective recomputation recomputes it */
     int64_t *saved_offset; /* in SAVED or CHEAP */
-    struct place *places;  /* by storage, of the program being made */
-    bool *absent;          /* by value: an optional result that the program being made leaves out */
+    struct place *places;  /* by storage, for the program being compiled */
+    bool *absent;          /* by value: an optional result that the program being compiled leaves out */
     struct ah_live *live;
     struct ah_interval *intervals;
-    int *nodes; /* of the program being made */
+    int *nodes; /* of the program being compiled */
     int count;
     bool din_at_boundary; /* din's own memory is BOUNDARY from its first write on */
     struct ah_arena arena;
@@ -62,9 +62,9 @@ static void take_forward(struct compiling *c)
         c->nodes[c->count] = c->count;
 }
 
-/* ---- what is saved ---------------------------------------------------------------------------------------------- */
+/* ---- saved activations ------------------------------------------------------------------------------------------- */
 
-/* Each has a place of its own, whatever program runs. */
+/* Places the caches, which have the same offset in every program. */
 static void place_caches(struct compiling *c)
 {
     const struct ah_graph *graph = c->section->graph;
@@ -102,8 +102,8 @@ static void find_saved(struct compiling *c)
     c->code->saved_bytes = bytes;
 }
 
-/* Forward operators without which some needed value would be missing; what they read is needed too, where it is of
- * what is `made` (by storage; null: all is). */
+/* Takes the forward operators that compute needed values. Their inputs are needed too, if they are in `made` (by
+ * storage; null: all are). */
 static void take_needed(struct compiling *c, bool *needed, const bool *made)
 {
     const struct ah_graph *graph = c->section->graph;
@@ -127,7 +127,7 @@ static void take_needed(struct compiling *c, bool *needed, const bool *made)
     c->count = kept;
 }
 
-/* Before anything else that backward needs is marked. */
+/* Finds the cheap values that backward reads. Called before other values are marked as wanted. */
 static void find_cheap_wanted(struct compiling *c)
 {
     for (size_t v = 0; v < c->section->graph->value_count; v++)
@@ -142,8 +142,8 @@ static int copy_din(struct ah_section *section)
     return AH_OK;
 }
 
-/* The gradient of the input leaves in BOUNDARY, where the gradient of the output came in. Most often it is there by
- * itself, or can be written there because the other is dead; else it is copied at the end. */
+/* Places the gradient of the input in BOUNDARY, from which the gradient of the output is read. Mostly it is there
+ * already, or can be written there because the gradient of the output is dead; else a copy is added at the end. */
 static int settle_boundary(struct compiling *c)
 {
     struct ah_section *section = c->section;
@@ -194,7 +194,8 @@ static bool is_gradient(const struct compiling *c, int value)
     return false;
 }
 
-/* Optional results are for backward; of those, gradients of what is frozen, or not there, are for nobody. */
+/* Marks the optional results that a program leaves out. They are for backward; optional gradients of parameters that
+ * are frozen or absent are not needed at all. */
 static void leave_out(struct compiling *c, enum mode mode)
 {
     const struct ah_graph *graph = c->section->graph;
@@ -289,7 +290,7 @@ static bool writes_gradient(const struct ah_operand *out)
     return out->space == AH_SPACE_GRAD || out->space == AH_SPACE_SHARED_GRAD;
 }
 
-/* The same program adding to every gradient of a parameter that it writes. */
+/* Makes the same program, but adding to every gradient of a parameter that it writes. */
 static int emit_adding(struct compiling *c, struct ah_program *adding, const struct ah_program *program)
 {
     struct ah_call *calls;
@@ -312,8 +313,8 @@ static int emit_adding(struct compiling *c, struct ah_program *adding, const str
     return AH_OK;
 }
 
-/* The value that holds the logits: what the loss reads, or made for this program out of what it reads by nodes from
- * *appended on. */
+/* Finds the value of the logits: an input of the loss, or computed for this program from inputs of the loss by nodes
+ * from *appended on. */
 static int logits_find(struct compiling *c, int *logits, int *appended)
 {
     struct ah_graph *graph = c->section->graph;
@@ -337,7 +338,7 @@ static int logits_find(struct compiling *c, int *logits, int *appended)
     return AH_OK;
 }
 
-/* The head without the loss: its logits stay in WORK, where nothing comes after them. */
+/* Compiles the head without the loss: its logits stay in WORK, since nothing follows them. */
 static int emit_infer(struct compiling *c)
 {
     int logits, appended;
@@ -396,7 +397,7 @@ static int compile(struct compiling *c)
 
 static int allocate(struct compiling *c)
 {
-    /* Three more nodes and values than now: settle_boundary may append a copy, logits_find a product and its cap. */
+    /* Room for three more nodes and values: settle_boundary may append a copy, logits_find a product and its cap. */
     size_t values = c->section->graph->value_count + 3, nodes = c->section->graph->node_count + 3;
     AH_TRY(ah__arena_new(&c->arena, &c->wanted, values, sizeof *c->wanted));
     AH_TRY(ah__arena_new(&c->arena, &c->cheap_wanted, values, sizeof *c->cheap_wanted));

@@ -1,4 +1,4 @@
-/* From a section's operators to programs whose operands are (space, offset). Private to partition/. */
+/* Compiles a section's operators into programs whose operands are (space, offset). Private to partition/. */
 #ifndef AH_PARTITION_COMPILE_H
 #define AH_PARTITION_COMPILE_H
 
@@ -6,30 +6,29 @@
 
 enum { AH_OPERAND_ALIGN = 64 }; /* offsets in SAVED and WORK */
 
-/* Compiles all programs into *code, whose arrays live in partition->arena. `number`: which partition the section is;
- * `param_of`: recorded value -> index in partition->params. May append operators to the
- * section. */
+/* Compiles all programs into *code, whose arrays belong to partition->arena. `number`: the section's partition;
+ * `param_of`: recorded value -> index in partition->params. May append operators to the section. */
 int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struct ah_section *section, int number,
                      const int *param_of);
 
-/* Compiles FORWARD_DROP alone, of a block below whose parameters begin at element `first` of the embedding's group:
- * where it finds them is counted from there. */
+/* Compiles only FORWARD_DROP, for a frozen lowest block whose parameters begin at element `first` of the embedding's
+ * group: the program counts their offsets from there. */
 int ah__below_compile(struct ah_program *program, struct ah_partition *partition, struct ah_section *section,
                       int64_t first, const int *param_of);
 
-/* What selective recomputation makes again. By storage: set where backward reads it (`saved`) or where that is made of
- * it, and all of it follows from what entered, parameters and saved storages that are not set, by operators that are
- * neither products nor attention. */
+/* Finds the storages that selective recomputation recomputes: cheap[storage] is set if backward reads it (`saved`) or
+ * if it leads to such a storage. All of them follow from the section's input, parameters and saved storages that are
+ * not set, by operators that are neither products nor attention. */
 void ah__cheap_find(bool *cheap, const struct ah_section *section, const bool *saved);
 
-/* Something of `bytes` bytes that is alive from the first to the last position, both included. */
+/* A piece of memory of `bytes` bytes that is in use from the first to the last position, both included. */
 struct ah_interval {
     int first, last;
     int64_t bytes;
     int64_t offset; /* result */
 };
-/* Gives every interval an offset so that no two alive at the same time overlap: largest first, each into the smallest
- * gap that holds it. *total receives the bytes needed. Bytes must be multiples of AH_OPERAND_ALIGN. */
+/* Gives every interval an offset so that no two in use at the same time overlap: largest first, each into the smallest
+ * gap that is large enough. *total receives the bytes needed. Bytes must be multiples of AH_OPERAND_ALIGN. */
 int ah__intervals_place(struct ah_interval *intervals, int count, int64_t *total);
 
 #endif

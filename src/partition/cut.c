@@ -81,7 +81,7 @@ static int find_blocks(struct ah_cut *cut)
     return AH_OK;
 }
 
-/* ---- what is frozen below all that is trained ------------------------------------------------------------------- */
+/* ---- frozen lowest blocks ---------------------------------------------------------------------------------------- */
 
 static bool is_frozen(const struct ah_cut *cut, int partition)
 {
@@ -95,8 +95,8 @@ static bool is_frozen(const struct ah_cut *cut, int partition)
     return true;
 }
 
-/* Plans are of at least one block: where all are frozen the highest is. Adapters are of all blocks, as they are where
- * nothing is learned. */
+/* Finds the frozen lowest blocks. A plan has at least one block: if all are frozen, the highest stays a block. Not with
+ * adapters, which all blocks have, and not for inference. */
 static void find_frozen(struct ah_cut *cut)
 {
     int frozen = 0;
@@ -109,7 +109,7 @@ static void find_frozen(struct ah_cut *cut)
         cut->below = frozen <= cut->layers ? frozen - 1 : cut->layers - 1;
 }
 
-/* ---- what crosses the boundaries -------------------------------------------------------------------------------- */
+/* ---- values that cross boundaries -------------------------------------------------------------------------------- */
 
 static int partition_of(const struct ah_cut *cut, int node)
 {
@@ -186,7 +186,8 @@ static int read_value(struct ah_cut *cut, int partition, int value, int node)
     return AH_OK;
 }
 
-/* One size of boundary for all: also of a single block, which no other is compared with. */
+/* Checks that all boundary activations have one shape, also that of a single block, which is not compared with
+ * others. */
 static int check_shapes(const struct ah_cut *cut)
 {
     char a[96], b[96], name[NAME_BYTES];

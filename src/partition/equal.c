@@ -1,4 +1,5 @@
-/* The proof that all blocks are one structure: what is compiled from the first of each class runs every block of it. */
+/* Checks that all blocks have one structure, so that programs compiled from the first block of a class run every block
+ * of it. */
 #include "partition/cut.h"
 
 enum { NAME_BYTES = 256 };
@@ -25,7 +26,7 @@ static int differ(const struct pair *pair, int at, const char *how, const char *
                     ah__graph_scope_path(graph, node->scope, scope, sizeof scope), how, a, b);
 }
 
-/* The same text for two operands means the same operand of the same block structure. */
+/* Writes an operand as text: two operands with the same text are the same operand of the same block structure. */
 static void operand_text(const struct pair *pair, int block, int value, char *text, size_t size)
 {
     const struct ah_value *v = value < 0 ? NULL : &pair->cut->graph->values[value];
@@ -54,14 +55,15 @@ static void operand_text(const struct pair *pair, int block, int value, char *te
     }
 }
 
-/* The parameter that an operand is or is a part of; null: it is none. */
+/* Returns the parameter that an operand is or is a part of; null: it is not a parameter. */
 static const struct ah_value *param_at(const struct pair *pair, int value)
 {
     const struct ah_value *values = pair->cut->graph->values;
     return value >= 0 && values[value].kind == AH_VALUE_PARAM ? &values[values[value].whole] : NULL;
 }
 
-/* Before operands: where parameters stand in their group depends on what is frozen of it. */
+/* Checks that the same parameters of both blocks are frozen. Called before operands are compared, since frozen
+ * parameters have other positions in their group. */
 static int compare_frozen(const struct pair *pair, int count)
 {
     for (int at = 0; at < count; at++)
@@ -119,7 +121,7 @@ static int compare_ends(const struct pair *pair)
                            pair->cut->entering[pair->b + 1]);
 }
 
-/* In all but attributes. */
+/* Compares two blocks in everything but attributes. */
 static int compare(struct pair pair, int a, int b)
 {
     const struct ah_cut *cut = pair.cut;
@@ -145,7 +147,7 @@ static bool attrs_equal(const struct ah_cut *cut, int a, int b)
     return true;
 }
 
-/* The classes of blocks [first, last]. like: a block of each class that there is. */
+/* Finds the classes of blocks [first, last]. like: a block of each class found so far. */
 static int find_classes(uint8_t *class_of, int like[AH_CLASSES_MOST], int *count, const struct pair *pair, int first,
                         int last)
 {

@@ -7,10 +7,10 @@
 
 /* ---- parameters and groups -------------------------------------------------------------------------------------- */
 
-/* What lies where in a group, in this order. */
+/* The parts of a group, in this order. */
 enum place { TRAINED_MATRICES, TRAINED_VECTORS, CODED, FROZEN };
 
-/* Where nothing is learned, nothing is frozen. */
+/* Returns the part of a group to which a parameter belongs. For inference no parameter counts as frozen. */
 static enum place place_of(const struct ah_cut *cut, const struct ah_value *value, int number)
 {
     bool matrix = value->meta.shape.rank >= 2, block = number >= 1 && number <= cut->layers;
@@ -19,7 +19,7 @@ static enum place place_of(const struct ah_cut *cut, const struct ah_value *valu
     return matrix ? TRAINED_MATRICES : TRAINED_VECTORS;
 }
 
-/* Of a partition of the cut, where blocks below are some. */
+/* Returns the group of a partition of the cut, whose numbers include frozen lowest blocks. */
 static int group_of(const struct ah_cut *cut, int number)
 {
     return number > cut->below ? number - cut->below : 0;
@@ -35,7 +35,8 @@ static int64_t aligned(int64_t elements)
     return (elements + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
 }
 
-/* Matrices first: weight decay then takes one range. Within each place, the order of recording. */
+/* Adds the parameters of one part to a group, in the order of recording. Matrices come first, so that weight decay is
+ * for one range. */
 static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *cut, int number, int *param_of,
                           int64_t offset, enum place place)
 {
@@ -70,7 +71,7 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
     return aligned(offset);
 }
 
-/* Blocks that go with the embedding, one behind the other. */
+/* Adds the frozen lowest blocks to the embedding's group, one after the other. */
 static void fill_below(struct ah_partition *partition, const struct ah_cut *cut, int *first_param, int *param_of)
 {
     struct ah_group *group = &partition->groups[0];
@@ -82,7 +83,8 @@ static void fill_below(struct ah_partition *partition, const struct ah_cut *cut,
     group->below = group->count - count;
 }
 
-/* Behind the parts of all ranks, so that both kinds are gathered apart; codes first. */
+/* Adds the frozen parameters, behind the trained parts of all ranks, so that both kinds are gathered separately; codes
+ * first. */
 static void fill_frozen(struct ah_partition *partition, const struct ah_cut *cut, struct ah_group *group, int number,
                         int *param_of)
 {
@@ -182,13 +184,13 @@ static uint64_t hash_code(const struct ah_code *code, uint64_t seed)
     return hash_operand(&code->logits, seed);
 }
 
-/* 0 of the first kind of blocks, else from 1 on. */
+/* Returns 0 for the first kind of blocks, else the number of a further kind, from 1 on. */
 static uint64_t further_kind(int class)
 {
     return class < AH_CLASS_COUNT ? 0 : (uint64_t)(class - AH_CLASS_COUNT) + 1;
 }
 
-/* A further kind of blocks: how many there are from each partition on, and their programs. */
+/* Hashes a further kind of blocks: their number from each partition on, and their programs. */
 static uint64_t hash_further(const struct ah_partition *partition, int class, uint64_t hash)
 {
     const int *from = partition->blocks_from[class];
@@ -208,7 +210,7 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     if (partition->step.moments != AH_F32)
         hash = ah__hash_int((uint64_t)partition->step.moments, ah__hash_text("moments", hash));
     if (ah__has_rest(partition))
-        hash = ah__hash_text("planes", hash); /* not what it was before there were any */
+        hash = ah__hash_text("planes", hash); /* differs from signatures of versions without planes */
     if (partition->step.master != AH_F32)
         hash = ah__hash_int((uint64_t)partition->step.master, ah__hash_text("master", hash));
     for (int i = 0; i < partition->param_count; i++) {
@@ -232,7 +234,7 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     return hash;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------- */
+/* ---- the partition ---------------------------------------------------------------------------------------------- */
 
 static int compile_code(struct ah_code *code, struct ah_partition *partition, const struct ah_cut *cut, int number,
                         const int *param_of)
@@ -245,7 +247,7 @@ static int compile_code(struct ah_code *code, struct ah_partition *partition, co
     return status;
 }
 
-/* Compiles the first block below of its class. */
+/* Compiles a frozen lowest block if it is the first of its class. */
 static int compile_below(struct ah_partition *partition, const struct ah_cut *cut, int number, const int *param_of)
 {
     struct ah_program *program = &partition->below_forward[partition->below_class[number]];
@@ -260,7 +262,7 @@ static int compile_below(struct ah_partition *partition, const struct ah_cut *cu
     return status;
 }
 
-/* All kinds of blocks use the same memory: *most has of each program what the neediest takes. */
+/* Checks that a kind of blocks uses the same memory as the others, and raises the scratch of each program in *most. */
 static int match(struct ah_code *most, const struct ah_code *code)
 {
     if (most->saved_bytes != code->saved_bytes || most->kept_bytes != code->kept_bytes ||
@@ -285,7 +287,7 @@ static int count_blocks(struct ah_partition *partition)
     return AH_OK;
 }
 
-/* Compiles the first block of each class that is above. */
+/* Compiles the first block of each class among blocks that are not frozen lowest ones. */
 static int compile_blocks(struct ah_partition *partition, const struct ah_cut *cut, const int *param_of)
 {
     struct ah_code *blocks = &partition->code[AH_CLASS_BLOCK];

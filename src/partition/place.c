@@ -16,7 +16,8 @@ static int by_offset(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* The smallest gap between the neighbours (sorted by offset) that holds `bytes`, else behind the last of them. */
+/* Returns the offset of the smallest gap between the neighbours (sorted by offset) that is large enough for `bytes`,
+ * else the end of the last. */
 static int64_t best_gap(struct ah_interval *const *neighbours, int count, int64_t bytes)
 {
     int64_t end = 0, best = -1, best_gap_bytes = INT64_MAX;

@@ -1,4 +1,4 @@
-/* A partition as text and as JSON. */
+/* Writes a partition as text and as JSON. */
 #include <string.h>
 
 #include "base/format.h"
@@ -25,7 +25,7 @@ static const char *const space_names[AH_SPACE_COUNT] = {
     [AH_SPACE_CHEAP] = "cheap",
 };
 
-/* Only the head has something to infer, and only micro-batches add. */
+/* Returns true for programs that are shown: INFER only of the head, adding ones only if they have calls. */
 static bool has_program(const struct ah_code *code, int number)
 {
     if (number == AH_PROGRAM_FORWARD_ADD || number == AH_PROGRAM_BACKWARD_ADD)
@@ -135,7 +135,7 @@ static int no_memory(void)
     return ah__fail(AH_ENOMEM, "out of host memory: partition as JSON");
 }
 
-/* A new member of an object (name) or element of an array (no name), or null. */
+/* Adds a member to an object (name) or an element to an array (no name); returns it, or null. */
 static cJSON *add_child(cJSON *parent, const char *name, cJSON *child)
 {
     if (!child)
@@ -146,7 +146,7 @@ static cJSON *add_child(cJSON *parent, const char *name, cJSON *child)
     return NULL;
 }
 
-/* A member of an object (name) or an element of an array (no name). */
+/* Adds an operand as a member of an object (name) or an element of an array (no name). */
 static int add_operand(cJSON *parent, const char *name, const struct ah_operand *operand)
 {
     char text[160], shape[96];

@@ -1,11 +1,11 @@
 #include "partition/section.h"
 
-/* Copying the operators of one partition out of the recorded graph; arrays are indexed by recorded values. */
+/* State of copying the operators of one partition from the recorded graph; arrays are indexed by recorded values. */
 struct copying {
     const struct ah_cut *cut;
     struct ah_section *section;
     int number, first, end;
-    bool overwrites; /* nobody else reads what enters */
+    bool overwrites; /* nobody else reads the input */
     int *map;        /* the section's value, -1: not there yet */
     int *last_read;  /* last node of the partition that reads it, -1: none */
     bool *keep;      /* backward will read it */
@@ -41,7 +41,7 @@ static int copying_init(struct copying *copying)
     return AH_OK;
 }
 
-/* A value from outside: what enters, the targets, or a parameter. */
+/* Adds a value from outside to the section: its input, targets, positions, or a parameter. */
 static int bring_in(struct copying *copying, int main)
 {
     struct ah_section *section = copying->section;
@@ -59,7 +59,7 @@ static int bring_in(struct copying *copying, int main)
     size_t count = section->param_count + 1;
     AH_TRY(ah__grow(&section->params, &section->param_capacity, count, sizeof *section->params));
     AH_TRY(ah__grow(&section->recorded, &section->recorded_capacity, count, sizeof *section->recorded));
-    /* The head has written the gradient of what it shares before the embedding's backward adds to it. */
+    /* The head has written the gradient of the shared parameter before the embedding's backward adds to it. */
     bool written = copying->number == 0 && copying->cut->shared_by[value.whole] >= 0;
     section->recorded[section->param_count] = main;
     section->params[section->param_count++] =
@@ -75,8 +75,8 @@ static int append_copy(struct ah_section *section, int *value)
     return AH_OK;
 }
 
-/* Keeps an operator from writing over what is still wanted. Sums commute bit for bit, so a sum may go to the other
- * operand. */
+/* Keeps an operator from overwriting a value that is still needed. Sums commute bit for bit, so a sum may overwrite its
+ * other operand. */
 static int protect(struct copying *copying, int n, int *in)
 {
     const struct ah_node *node = &copying->cut->graph->nodes[n];
@@ -91,7 +91,8 @@ static int protect(struct copying *copying, int n, int *in)
     return append_copy(copying->section, &in[0]);
 }
 
-/* The loss of one micro-batch is not the mean of its own tokens but its part of the mean of all. */
+/* Adds the loss's scale: the loss of one micro-batch is not the mean of its own tokens but its part of the mean of
+ * all. */
 static int bring_scale(struct copying *copying, const struct ah_op_row *row, int *in)
 {
     for (int i = 0; copying->cut->scaled && i < row->inputs; i++)
@@ -122,8 +123,8 @@ static int copy_node(struct copying *copying, int n)
     return AH_OK;
 }
 
-/* What leaves has memory of its own: it must not be the input's, nor hold what backward reads here. Of a block below it
- * has the input's memory, and is not written before that was read. */
+/* Gives the output memory of its own: it must not be the input's, nor a value that backward reads here. A frozen lowest
+ * block's output is in the input's memory, and is not written before the input was read. */
 static int settle_output(struct copying *copying)
 {
     struct ah_section *section = copying->section;

@@ -62,7 +62,7 @@ static void take_forward(struct compiling *c)
         c->nodes[c->count] = c->count;
 }
 
-/* ---- saved activations ------------------------------------------------------------------------------------------- */
+/* ---- saved activations ------------------------------------------------------------------------------------------ */
 
 /* Places the caches, which have the same offset in every program. */
 static void place_caches(struct compiling *c)

@@ -81,7 +81,7 @@ static int find_blocks(struct ah_cut *cut)
     return AH_OK;
 }
 
-/* ---- frozen lowest blocks ---------------------------------------------------------------------------------------- */
+/* ---- frozen lowest blocks --------------------------------------------------------------------------------------- */
 
 static bool is_frozen(const struct ah_cut *cut, int partition)
 {
@@ -109,7 +109,7 @@ static void find_frozen(struct ah_cut *cut)
         cut->below = frozen <= cut->layers ? frozen - 1 : cut->layers - 1;
 }
 
-/* ---- values that cross boundaries -------------------------------------------------------------------------------- */
+/* ---- values that cross boundaries ------------------------------------------------------------------------------- */
 
 static int partition_of(const struct ah_cut *cut, int node)
 {

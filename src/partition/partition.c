@@ -234,7 +234,7 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     return hash;
 }
 
-/* ---- the partition ---------------------------------------------------------------------------------------------- */
+/* ---- the partition --------------------------------------------------------------------------------------------- */
 
 static int compile_code(struct ah_code *code, struct ah_partition *partition, const struct ah_cut *cut, int number,
                         const int *param_of)

@@ -79,7 +79,7 @@ static int build_rows(struct row rows[ROWS], const struct ah_cost_model *m)
 {
     double L = m->L, u = time_unit(m);
     double bare = fmax(m->t_h2d - m->t_bp, 0) / u;             /* of (4): the wait of a block that does not recompute */
-    double hidden = fmax(m->t_h2d - m->t_fp - m->t_bp, 0) / u; /* of a block that does */
+    double hidden = fmax(m->t_h2d - m->t_fp - m->t_bp, 0) / u; /* of (4): the wait of a block that recomputes */
     double set = m->half_bytes * (m->Ma - m->Ma_in), half = m->half_bytes * m->Mp, states = m->state_bytes * m->Mp;
     double block = set + half + states > 0 ? set + half + states : 1; /* unit of (1) */
     double device = m->M_gpu - ah__cost_device_bytes(m, (struct ah_cpo){0, 0, 0});

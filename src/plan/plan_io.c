@@ -223,7 +223,8 @@ static int read_switch(struct ah_switches *switches, const struct ah_json *json,
 
 static int check_keys(const struct ah_json *json)
 {
-    const char *keys[AH_LENGTH(fields) + 2 * AH_SWITCH_COUNT + 3] = {"version", "tokens_per_s"}; /* of plan --json */
+    const char *keys[AH_LENGTH(fields) + 2 * AH_SWITCH_COUNT + 3] = {"version", "tokens_per_s"}; /* written by plan
+                                                                                                  * --json */
     size_t count = 2;
     for (size_t i = 0; i < AH_LENGTH(fields); i++)
         keys[count++] = fields[i].key;

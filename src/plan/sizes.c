@@ -237,7 +237,7 @@ static int64_t dedicated_bytes(const struct ah_sizes *sizes, enum ah_class class
 {
     bool host = sizes->on_host[class];
     bool apart = (host || sizes->copies) && sizes->ends == 0;
-    int64_t frozen = sizes->ends > 0 ? sizes->frozen[class] : 0; /* else in that buffer */
+    int64_t frozen = sizes->ends > 0 ? sizes->frozen[class] : 0; /* else in the group's own buffer */
     return (host ? 0 : sizes->device_states[class] + frozen) + (apart ? sizes->buffer[class] : 0);
 }
 

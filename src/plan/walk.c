@@ -236,7 +236,7 @@ static int try_pairs(struct walk *walk)
     return AH_OK;
 }
 
-/* Does not change flags, so that a plan stays of its kind. */
+/* Changes no flags, so that a plan stays of its kind. */
 int ah__walk_by_cost(struct ah_plan *best, struct ah_trials *trials, int most)
 {
     struct ah_trials none = {.predictor = trials->predictor, .budget = trials->budget};

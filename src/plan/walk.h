@@ -6,9 +6,9 @@
 #include "plan/trial.h"
 
 struct ah_walk_options {
-    int64_t items;     /* ends after so many more simulated items, */
-    int64_t enough_ns; /* at a step no longer than this, */
-    int in_vain;       /* or after so many perturbations in a row without gain */
+    int64_t items;     /* limit: so many more simulated items */
+    int64_t enough_ns; /* limit: a step no longer than this */
+    int in_vain;       /* limit: so many perturbations in a row without gain */
     uint64_t stream;   /* stream of random numbers for perturbations */
 };
 

@@ -264,7 +264,7 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
     AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, classes));
     if (ah__json_has(json, "selective_ns"))
         AH_TRY(get_ints(costs->selective_ns, json, "selective_ns", ah__class_names, classes));
-    else /* which is the most that a part of it may take */
+    else /* no part of recomputation takes longer than all of it */
         memcpy(costs->selective_ns, costs->recompute_ns, sizeof costs->selective_ns);
     if (ah__json_has(json, "widen_ns"))
         AH_TRY(ah__json_int(&costs->widen_ns, json, "widen_ns", 0, most_ns));

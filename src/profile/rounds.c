@@ -37,7 +37,7 @@ struct burst {
     int64_t last_end_ns; /* 0 before the first completion; a burst stays on one lane */
 };
 
-/* Blocks of all kinds are alike but for their programs. */
+/* Returns the samples of an item. Kinds of blocks differ only in their programs. */
 static struct ah_samples *samples_of(struct ah_workload *workload, const struct ah_item *item)
 {
     int class = workload->place[item->partition].class;
@@ -109,7 +109,7 @@ static int block_kinds(const struct ah_workload *workload)
     return kinds;
 }
 
-/* A copy is of each kind in turn, for as many rounds as backwards have kinds. */
+/* Sets the kind of each copy: every kind in turn, for as many rounds as there are kinds of backward. */
 static void kinds_choose(struct ah_workload *workload, int round)
 {
     for (int i = 1; i <= workload->copies; i++) {

@@ -12,7 +12,7 @@ bool ah__activations_here(const struct ah_sched *sched, struct ah_next *next);
 /* Returns the block whose activations are the next to be offloaded and whose forward was submitted; null: there is
  * none. */
 const struct group *ah__activations_leaving(const struct ah_sched *sched);
-/* Makes the item that offloads them. */
+/* Makes the item that offloads the activations of ah__activations_leaving. */
 void ah__activations_out(const struct ah_sched *sched, struct ah_next *next);
 /* Makes the item that fetches the next activations back, into a staging buffer that the block above has finished with.
  * False: not yet. */

@@ -17,15 +17,15 @@
     X(OFFLOAD, AH_LANE_D2H, "offload", "offload")              /* gradient */                                          \
     X(EVICT, AH_LANE_D2H, "evict", "evict")                    /* released parameters, unchanged */                    \
     X(ACTIVATIONS_OUT, AH_LANE_D2H, "activations out", "acts") /* a block's saved activations: to the host */          \
-    X(ACTIVATIONS_IN, AH_LANE_H2D, "activations in", "acts")   /* and back */                                          \
+    X(ACTIVATIONS_IN, AH_LANE_H2D, "activations in", "acts")   /* a block's saved activations: back */                 \
     X(SUMS_IN, AH_LANE_H2D, "sums in", "sums")                 /* a block's sum over earlier rounds: from the host */  \
-    X(SUMS_OUT, AH_LANE_D2H, "sums out", "sums")               /* and to it, with this round's added */                \
+    X(SUMS_OUT, AH_LANE_D2H, "sums out", "sums")               /* a block's sum over rounds so far: to the host */     \
     X(RESULT, AH_LANE_D2H, "result", "result") /* loss (partition head) or gradient norms (partition 0) */             \
     X(UPDATE_HOST, AH_LANE_HOST, "host update", "update")                                                              \
     X(UPDATE_SPECULATIVE, AH_LANE_HOST, "speculative update",                                                          \
       "ahead")                                               /* before the norm is known, into shadow states */        \
     X(STATES_IN, AH_LANE_H2D, "states in", "states")         /* with the gradient, a chunk: to a staging buffer */     \
-    X(UPDATE_STAGED, AH_LANE_D2H, "staged update", "update") /* of that chunk, on the device; then copied back */      \
+    X(UPDATE_STAGED, AH_LANE_D2H, "staged update", "update") /* of a staged chunk, on the device; then copied back */  \
     X(GATHER, AH_LANE_COMM, "all-gather", "gather")          /* full parameters from every rank's shard */             \
     X(REDUCE, AH_LANE_COMM, "reduce-scatter", "reduce")      /* every rank's shard of the summed gradient */
 

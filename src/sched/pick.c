@@ -220,8 +220,8 @@ static bool parameters_next(const struct ah_sched *sched, struct ah_next *next)
     return !fetches || ah__update_choose(sched, true).arrived ? ah__states_next(sched, next) : true;
 }
 
-/* Chooses the next item. Frozen lowest blocks for the next round are fetched only if the lane has nothing else to
- * do. */
+/* Chooses the next item from host to device. Frozen lowest blocks for the next round are fetched only if the lane has
+ * nothing else to do. */
 static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 {
     return parameters_next(sched, next) ||
@@ -327,9 +327,9 @@ static bool evict_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
-/* Chooses the next item. Results are a few bytes that somebody waits for: they go first once they have arrived, then
- * sums and gradients, for whose memory backward waits. If states are staged too, the lane does not wait for items that
- * have not arrived. */
+/* Chooses the next item from device to host. Results are a few bytes that somebody waits for: they go first once they
+ * have arrived, then sums and gradients, for whose memory backward waits. If states are staged too, the lane does not
+ * wait for items that have not arrived. */
 static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_D2H] >= depth(sched) / 2)
@@ -341,7 +341,7 @@ static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
                       result_next(sched, next, false)));
 }
 
-/* Chooses the next item. Staged updates are on other lanes. */
+/* Chooses the next update on the host. Staged updates are on other lanes. */
 static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 {
     return sched->in_flight[AH_LANE_HOST] < HOST_DEPTH && ah__update_next(sched, next, false);

@@ -207,7 +207,7 @@ void ah_session_close(struct ah_session *session)
     ah__free(session);
 }
 
-/* ---- what it has: of no session nothing -------------------------------------------------------------------------- */
+/* ---- members of a session; a null session has none --------------------------------------------------------------- */
 
 const struct ah_session_info *ah_session_get(const struct ah_session *session)
 {

@@ -208,7 +208,7 @@ static int write_part(struct ah_folder *folder, enum ah_checkpoint_part part, co
     return status;
 }
 
-/* ---- what is beside it ------------------------------------------------------------------------------------------- */
+/* ---- the other files --------------------------------------------------------------------------------------------- */
 
 static int write_files(struct ah_folder *folder, const struct ah_model_files *files)
 {

@@ -13,7 +13,8 @@
 #include "train/training.h"
 #include "train/weights.h"
 
-/* Nothing is dropped here. A training that goes on has been told so; its own config.json asks for none. */
+/* Refuses a model that asks for dropout, which is not done here, unless no_dropout is set. A resumed training was
+ * checked when it started; its own config.json asks for none. */
 static int check_dropout(const struct ah_training *training)
 {
     const struct ah_model_def *def = ah_model_get(training->model);
@@ -45,7 +46,7 @@ static int open_model(struct ah_training *training)
     const struct ah_train_options *options = training->options;
     const char *path = options->model_path;
     AH_TRY(load_model(training));
-    /* A training that goes on has its own, whatever became of the folder it started from. */
+    /* A resumed training has its own files, whatever became of the folder it started from. */
     AH_TRY(ah__model_files_load(&training->files, training->resumed.folder ? training->resumed.folder
                                                   : options->model         ? NULL
                                                                            : path));
@@ -62,21 +63,21 @@ static int open_model(struct ah_training *training)
     return training->resumed.folder ? ah__checkpoint_check_model(&training->resumed, training->model) : AH_OK;
 }
 
-/* Where the weights of a model would be: a GGUF file, or the folder, of its config.json too. */
+/* Sets *out to the place of a model's weights: a GGUF file, or the folder, also if its config.json is named. */
 static int weights_place(char **out, const char *model_path)
 {
     AH_TRY(ah__tokenizer_folder(out, model_path));
     return *out ? AH_OK : ah__strdup(out, model_path);
 }
 
-/* Whether a config.json is named, and not its folder. */
+/* Returns true if the path names a config.json, not its folder. */
 static bool names_config(const char *model_path)
 {
     struct stat found;
     return stat(model_path, &found) == 0 && !S_ISDIR(found.st_mode) && !ah__gguf_is(model_path);
 }
 
-/* Weights that lie there and are not used, also where what lies there could not be read. */
+/* Notes that weights beside the model are not used, also if they could not be read. */
 static int tell_random(const struct ah_training *training, bool asked)
 {
     const char *model_path = training->options->model ? NULL : training->options->model_path;
@@ -107,7 +108,7 @@ static int find_named(struct ah_training *training, const char *model_path)
     return status;
 }
 
-/* Checkpoints of adapters do not have the weights that they adapt. */
+/* Finds the weights that a checkpoint's adapters adapt; the checkpoint itself does not have them. */
 static int find_base(struct ah_training *training)
 {
     const char *base = training->options->model_path ? training->options->model_path : training->resumed.base;
@@ -127,7 +128,7 @@ static int find_base(struct ah_training *training)
     return AH_OK;
 }
 
-/* Adapters change what a model can already do. */
+/* Refuses adapters with random parameters: adapters change what a model can already do. */
 static int check_adapted(const struct ah_training *training)
 {
     if (!training->settings.tuning.lora_rank || training->weights)
@@ -136,7 +137,8 @@ static int check_adapted(const struct ah_training *training)
                     training->settings.tuning.lora_rank);
 }
 
-/* What a new training starts from. Weights that lie there are used, or it is said that they are not. */
+/* Finds the weights that a new training starts from. Weights beside the model are used, or a note says that they are
+ * not. */
 static int find_weights(struct ah_training *training)
 {
     const struct ah_train_options *options = training->options;
@@ -169,7 +171,7 @@ static int resolve_settings(struct ah_training *training)
                                                                  : NULL;
     AH_TRY(ah__settings_resolve(&training->settings, training->options, saved, resumed,
                                 ah_model_get(training->model)->max_seq));
-    if (training->adapter) /* those of them that the model has */
+    if (training->adapter) /* only the targets that the model has */
         snprintf(training->settings.tuning.lora_targets, AH_TUNING_TEXT, "%s", training->adapted.config.targets);
     if (training->settings.steps < training->resumed.step)
         return ah__fail(AH_EINPUT, "steps: found %" PRId64 ", expected at least the %" PRId64 " steps of %s",
@@ -177,7 +179,7 @@ static int resolve_settings(struct ah_training *training)
     return AH_OK;
 }
 
-/* Steps of the epochs that were asked for; known when the data are. */
+/* Sets steps from the epochs that were asked for, once the data are known. */
 static int resolve_epochs(struct ah_training *training)
 {
     double epochs = training->asked.epochs;
@@ -195,8 +197,8 @@ static int resolve_epochs(struct ah_training *training)
     return resolve_settings(training);
 }
 
-/* The batch is that of all ranks, each of which has an equal part of it; a checkpoint's micro-batches may be too large
- * for that, having been those of fewer ranks. */
+/* Sets one rank's micro-batch. The batch is of all ranks, and each has an equal part of it. A checkpoint's micro-batch
+ * may be larger than that part, if there were fewer ranks. */
 static int resolve_ranks(struct ah_training *training)
 {
     int64_t batch = training->settings.batch, ranks = training->comm->world_size, size = training->settings.micro_batch;
@@ -219,7 +221,7 @@ static int resolve_ranks(struct ah_training *training)
     return AH_OK;
 }
 
-/* The planner knows this too, but it is asked only after everything was timed. */
+/* Checks the policy's name here, since the planner would check it only after everything was timed. */
 static int check_policy(const char *policy)
 {
     if (policy && !ah__policy_find(policy))
@@ -227,7 +229,7 @@ static int check_policy(const char *policy)
     return AH_OK;
 }
 
-/* ---- what it goes on from, or is like ---------------------------------------------------------------------------- */
+/* ---- the training that is resumed or copied ---------------------------------------------------------------------- */
 
 static int take_run_config(struct ah_training *training, const char *dir, bool again)
 {
@@ -243,8 +245,8 @@ static int same_place(bool *same, const char *a, const char *b)
     return *same ? AH_OK : ah__path_same(same, a, b);
 }
 
-/* A training that was to be resumed never completed a checkpoint, so it is started instead: as run.json says, or, where
- * the same command starts and resumes it, as the options say. */
+/* Starts a training that was to be resumed but never completed a checkpoint: as run.json says, or, if the same command
+ * starts and resumes it, as the options say. */
 static int start_over(struct ah_training *training)
 {
     struct ah_train_options *asked = &training->asked;
@@ -315,7 +317,7 @@ int ah__training_open_inputs(struct ah_training *training)
     AH_TRY(resolve_ranks(training));
     AH_TRY(ah__training_open_data(training));
     AH_TRY(resolve_epochs(training));
-    if (training->comm->rank == 0) { /* which writes for all */
+    if (training->comm->rank == 0) { /* rank 0 writes for all ranks */
         AH_TRY(ah__out_folder_choose(&training->out, training->options->out_dir, training->resumed.run_folder));
         AH_TRY(ah__out_folder_apart(&training->out, training->options->data_path, training->options->chat_template));
     }
@@ -330,7 +332,7 @@ int ah__training_open_inputs(struct ah_training *training)
     return AH_OK;
 }
 
-/* A session of the settings: what a checkpoint says of the size of micro-batches stays. */
+/* Returns the options of a session with these settings. The micro-batch of a checkpoint is fixed. */
 static struct ah_session_options session_options(const struct ah_training *training)
 {
     const struct ah_train_options *options = training->options;
@@ -367,7 +369,7 @@ int ah__training_open_device(struct ah_training *training)
     return ah_session_reach(training->session, AH_SESSION_DEVICE);
 }
 
-/* The plan of the training that is resumed, if it is of the same step. layers 0: none. */
+/* Reads the plan of the training that is resumed, if it is of the same step; layers 0: there is none. */
 static int plan_before(struct ah_plan *before, const struct ah_training *training)
 {
     char *path;
@@ -399,7 +401,7 @@ int ah__training_plan(struct ah_training *training)
     return AH_OK;
 }
 
-/* Of the samples of all sources. */
+/* Returns the share of padding in the samples of all sources. */
 static double padding(const struct ah_training *training)
 {
     double share = 0;
@@ -449,7 +451,8 @@ int ah__training_predict(struct ah_training *training)
                             training->session->profile, PREDICTED_ITERATIONS);
 }
 
-/* The same bits come from the same arithmetic; another is as good, but the caller should know. */
+/* Notes that the device's arithmetic is not the checkpoint's. Only the same arithmetic gives the same bits; another is
+ * as good, but the caller should know. */
 static void tell_arithmetic(const struct ah_training *training)
 {
     struct ah_dev_info info;
@@ -461,7 +464,7 @@ static void tell_arithmetic(const struct ah_training *training)
                           info.arithmetic, training->resumed.arithmetic);
 }
 
-/* Of a device that has more than one way: which one programs take is settled by now. */
+/* Notes which way of computing attention programs take on a device that has several; it is settled by now. */
 static void tell_attention(const struct ah_training *training)
 {
     struct ah_dev_info info;

@@ -1,11 +1,12 @@
-/* The adapter that a training begins with, and what is said of the model that adapters are of. */
+/* The adapter that a training begins with, and the name by which adapters call their model. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "source/adapter_files.h"
 #include "source/model_path.h"
 #include "train/training.h"
 
-/* Factors of one scale are trained. What is beside them, or scaled otherwise, would be lost in a checkpoint. */
+/* Refuses an adapter of which a checkpoint would lose something: only factors with one common scale are trained and
+ * saved. */
 static int check_adapter(const struct ah_training *training)
 {
     static const char what[] = "autohete merge makes a model of it that can be trained further";

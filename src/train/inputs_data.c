@@ -1,4 +1,4 @@
-/* The data of a training: opened, checked against those of a training that goes on, and told of. */
+/* The data of a training: opening them, checking that a resumed training has the same, and notes about them. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,11 +7,11 @@
 #include "source/model_tokenizer.h"
 #include "train/training.h"
 
-/* Of each source, held out for evaluation. Part of the training's meaning: changing it would break resuming bit for
- * bit. */
+/* Share of each source that is held out for evaluation. It is part of the training's meaning: changing it would break
+ * resuming bit for bit. */
 static const double val_fraction = 0.1;
 
-/* What of the examples is learned. */
+/* Returns a description of the parts of examples that are learned. */
 static const char *learned_of(const struct ah_tokens_info *info, enum ah_train_on train_on)
 {
     static const char *const words[] = {
@@ -24,7 +24,7 @@ static const char *learned_of(const struct ah_tokens_info *info, enum ah_train_o
     return info->form == AH_DATA_IDS ? "what labels do not leave out" : "the completions";
 }
 
-/* A template that writes a turn otherwise once more messages follow. */
+/* Notes that the template writes a turn differently once more messages follow. */
 static void tell_turns(const struct ah_training *training, const struct ah_tokens_info *info, const char *name)
 {
     if (info->apart)
@@ -54,10 +54,10 @@ static void tell_examples(const struct ah_training *training, const struct ah_to
     tell_turns(training, info, name);
 }
 
-/* Places that hold no token cost what others do. */
+/* Notes padding that packing would save: positions without a token cost as much as others. */
 static int tell_padding(const struct ah_training *training, const struct ah_mixture_source *source, const char *name)
 {
-    static const double worth = 0.1; /* a share of padding, and of sequences that packing saves */
+    static const double worth = 0.1; /* least share of padding, and of sequences that packing saves, for a note */
     const struct ah_tokens_info *info = ah__tokens_info(source->tokens);
     double windows = (double)info->train_windows, filled = (double)info->train_filled / (windows * (double)info->seq);
     int64_t packed;
@@ -72,7 +72,7 @@ static int tell_padding(const struct ah_training *training, const struct ah_mixt
     return AH_OK;
 }
 
-/* What a user may not have meant of one source; `name` is "" or "FILE: ". */
+/* Notes facts of one source that a user may not expect; `name` is "" or "FILE: ". */
 static int tell_source(const struct ah_training *training, const struct ah_mixture_source *source, const char *name)
 {
     const struct ah_tokens_info *info = ah__tokens_info(source->tokens);
@@ -104,7 +104,7 @@ static int tell_source(const struct ah_training *training, const struct ah_mixtu
     return tell_padding(training, source, name);
 }
 
-/* What each file is of the whole. */
+/* Notes each file's share of the whole. */
 static void tell_share(const struct ah_training *training, const struct ah_mixture_source *source)
 {
     const struct ah_tokens_info *info = ah__tokens_info(source->tokens);
@@ -137,7 +137,7 @@ const struct ah_tokens_info *ah__training_data(const struct ah_training *trainin
     return training->data ? ah__mixture_info(training->data) : &none;
 }
 
-/* What run.json says of each source. */
+/* Makes a list of the facts that run.json has about each source. */
 static int known_of(struct ah_tokens_known **out, const struct ah_run_config *run_config)
 {
     AH_TRY(ah__new(out, run_config->data_count, sizeof **out));
@@ -157,7 +157,8 @@ static int open_with(struct ah_training *training, const char *path, const struc
     return status;
 }
 
-/* A model that was trained on bytes reads bytes until it is trained on something else. */
+/* Decides and notes whether text is read as bytes: a model that was trained on bytes reads bytes until it is trained on
+ * something else. */
 static int tell_bytes(struct ah_training *training, const char *model_path, bool asked)
 {
     bool before = false;
@@ -169,7 +170,8 @@ static int tell_bytes(struct ah_training *training, const char *model_path, bool
     return AH_OK;
 }
 
-/* Checks the data of a training that goes on. An option that reads them otherwise is named, not the file. */
+/* Checks that a resumed training has the same data. If an option makes them read differently, the message names it, not
+ * the file. */
 static int check_resumed(const struct ah_training *training, const char *path)
 {
     const struct ah_train_options *now = training->options;

@@ -377,7 +377,7 @@ static int collect(struct ah_loop *loop)
     return given ? AH_OK : status;
 }
 
-/* ---- the caller's ------------------------------------------------------------------------------------------------ */
+/* ---- calls of the trainer ---------------------------------------------------------------------------------------- */
 
 /* Ends the loop when nothing is in flight and nothing may begin: saves the last checkpoint unless it is written. */
 static int end(struct ah_loop *loop)

@@ -59,7 +59,7 @@ static int data_facts(struct ah_data_facts **out, const struct ah_training *trai
     return AH_OK;
 }
 
-/* The options as a later training takes them. */
+/* Returns the options in the form in which run.json stores them for a later training. */
 static struct ah_train_options asked_of(const struct ah_training *training)
 {
     struct ah_train_options asked = *training->options;
@@ -91,7 +91,7 @@ static int save_run_config(const struct ah_training *training, const char *path)
         .step = training->resumed.step,
     };
     int status = data_facts(&run_config.data, training);
-    if (status == AH_OK && run_config.asked.plan && strchr(run_config.asked.plan, '.')) /* a file */
+    if (status == AH_OK && run_config.asked.plan && strchr(run_config.asked.plan, '.')) /* the plan is a file */
         status = ah__path_real(&plan, run_config.asked.plan);
     if (plan)
         run_config.asked.plan = plan;

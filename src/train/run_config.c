@@ -11,9 +11,9 @@ enum { FORMAT = 1 };
 static const char file_name[] = "run.json";
 static const int64_t most = (int64_t)1 << 52, count_most = 4096;
 
-/* The options that it keeps, in itself or in its object "data". */
+/* The options stored in run.json, in the file itself or in its object "data". */
 static const struct row {
-    const char *key; /* null: not kept */
+    const char *key; /* null: not stored */
     bool of_data;
     enum ah_option_kind kind;
     enum ah_option_resume resume;
@@ -41,7 +41,7 @@ static bool is_unset(const struct row *row, const void *at)
     return memcmp(at, zeros, size_of(row)) == 0;
 }
 
-/* Texts and flags are there where they are set, numbers always. */
+/* Returns true if the key may be missing: texts and flags are stored if they are set, numbers always. */
 static bool may_lack(const struct row *row)
 {
     return row->kind >= AH_OPTION_FLAG;
@@ -63,10 +63,11 @@ static int add_object(cJSON **out, cJSON *object, const char *key)
     return *out ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: %s", file_name);
 }
 
-/* A file changed within the clock tick of its last change would look unchanged. */
+/* Returns true if the stamp is certain to show a later change. A file that changes again within one clock tick looks
+ * unchanged. */
 static bool is_certain(const struct ah_file_stamp *stamp)
 {
-    const int64_t tick_ns = 2000000000; /* of the coarsest file systems */
+    const int64_t tick_ns = 2000000000; /* clock tick of the coarsest file systems */
     return (int64_t)time(NULL) * 1000000000 - stamp->modified_ns > tick_ns;
 }
 
@@ -196,7 +197,7 @@ static int read_source(struct ah_data_facts *out, const struct ah_json *data)
     AH_TRY(ah__json_int(&known->vocab_size, data, "vocab_size", 1, most));
     AH_TRY(ah__json_hash(&known->tokenizer, data, "tokenizer"));
     if (!ah__json_has(data, "modified_ns")) {
-        known->stamp.bytes = -1; /* no file's */
+        known->stamp.bytes = -1; /* matches no file */
         return AH_OK;
     }
     AH_TRY(ah__json_hash(&modified_ns, data, "modified_ns"));
@@ -267,7 +268,7 @@ void ah__run_config_free(struct ah_run_config *run_config)
 
 /* ---- using ------------------------------------------------------------------------------------------------------- */
 
-/* An option that is not set becomes the run's. */
+/* Sets an option that is not set to the run's. */
 static void take(struct ah_train_options *options, const struct row *row, const struct ah_train_options *stored)
 {
     char *option = (char *)options + row->at;
@@ -283,7 +284,7 @@ void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_
         options->passes = run_config->passes;
     if (options->passes)
         stored.plan = NULL;
-    /* A device that was asked for comes with its own threads and link. */
+    /* Threads and link belong to a device: if any of them is asked for, none of the run's are taken. */
     if (options->device || options->dev.threads || options->dev.link_bytes_per_s || options->dev.host_threads) {
         stored.device = NULL;
         stored.dev = (struct ah_dev_options){0};

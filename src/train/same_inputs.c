@@ -1,4 +1,4 @@
-/* Several ranks were started by one command line on machines of their own: whether all of them found the same. */
+/* Checks that several ranks, which one command line started on machines of their own, all found the same inputs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static uint64_t text_hash(const char *text, uint64_t seed)
     return ah__hash_text(text ? text : "", seed);
 }
 
-/* Of a checkpoint: it was compared with the checksums that it has of all its files when it was opened. */
+/* Adds a checkpoint to a hash, by its file of checksums: all files were compared with it when it was opened. */
 static int checkpoint_hash(uint64_t *hash, const char *folder)
 {
     char *path, *text;
@@ -48,7 +48,8 @@ static int checkpoint_hash(uint64_t *hash, const char *folder)
     return AH_OK;
 }
 
-/* What is loaded later, told apart by little of it: same_weights compares all of it once it was read. */
+/* Computes a hash of the weights that are loaded later, from a small part of them; same_weights compares all of them
+ * once they were read. */
 static int weights_hash(uint64_t *hash, const struct ah_training *training)
 {
     *hash = WEIGHTS;
@@ -75,13 +76,13 @@ static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_training *trai
     hash[OPTIONS] = ah__hash_int((uint64_t)options->passes, hash[OPTIONS]);
     hash[OPTIONS] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[OPTIONS]);
     hash[OPTIONS] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[OPTIONS]);
-    /* Ranks sum what each has multiplied: of two kinds of processor the bits would be nobody's. */
+    /* Ranks sum each other's products: with two kinds of processors no single one could reproduce the bits. */
     hash[ARITHMETIC] = text_hash(device->arithmetic, 4);
     AH_TRY(weights_hash(&hash[WEIGHTS], training));
     return settings_hash(&hash[OPTIONS], &training->settings);
 }
 
-/* Rank 0's; on rank 0 its own. */
+/* Gets rank 0's values; rank 0 gets its own. */
 static int of_first(uint64_t *first, const uint64_t *mine, size_t count, struct ah_comm *comm)
 {
     memcpy(first, mine, count * sizeof *first);

@@ -10,10 +10,10 @@
 #include "session/session.h"
 #include "train/metrics.h"
 
-/* The rows of session/options.def that state.json stores; the default is AH_UNSET where other settings decide. Whole
- * numbers up to 2^53 are exact in a double, as is AH_UNSET. */
+/* The rows of session/options.def that state.json stores. A default of AH_UNSET: other settings decide. Whole numbers
+ * up to 2^53 are exact in a double, as is AH_UNSET. */
 struct row {
-    const char *name; /* in messages and in state.json */
+    const char *name; /* name in messages and in state.json */
     enum ah_option_kind kind;
     size_t option, setting; /* offsets in struct ah_train_options and struct ah_settings */
     double otherwise;
@@ -54,7 +54,7 @@ void ah_train_options_init(struct ah_train_options *options, size_t size)
     memcpy(options, &whole, size < sizeof whole ? size : sizeof whole);
 }
 
-/* The options of the first version that has a size. */
+/* Size of the options in the first version that had a size. */
 static const size_t least_size = offsetof(struct ah_train_options, own_batches);
 
 int ah__options_take(struct ah_train_options *out, const struct ah_train_options *given)
@@ -84,7 +84,7 @@ static size_t size_of(const struct row *row)
     return row->kind == AH_OPTION_FLAG ? sizeof(bool) : sizeof(int64_t);
 }
 
-/* A value as messages have it. */
+/* Formats a value for messages. Returns text. */
 static const char *shown(char *text, size_t size, const struct row *row, const void *at)
 {
     if (row->kind == AH_OPTION_REAL)
@@ -117,7 +117,7 @@ static int resolve_row(struct ah_settings *out, const struct row *row, const str
         memcpy(setting, (const char *)saved + row->setting, size_of(row));
     else if (row->kind == AH_OPTION_REAL)
         *(double *)setting = row->otherwise;
-    else if (row->kind != AH_OPTION_FLAG) /* which is false in new settings */
+    else if (row->kind != AH_OPTION_FLAG) /* a flag is false in new settings */
         *(int64_t *)setting = (int64_t)row->otherwise;
     if (!is_asked(row, option))
         return AH_OK;
@@ -138,12 +138,12 @@ static int check_divides(int64_t micro_batch, int64_t batch)
                     micro_batch, batch);
 }
 
-/* What a checkpoint says was chosen once stays chosen. */
+/* Resolves micro_batch. A size that was chosen once and is in a checkpoint stays. */
 static int resolve_micro_batch(struct ah_settings *out, const struct ah_train_options *options,
                                const struct ah_settings *saved, bool resumed)
 {
     int64_t asked = options->micro_batch, otherwise = out->batch;
-    if (saved && (resumed || out->batch % saved->micro_batch == 0)) /* another batch may be asked for */
+    if (saved && (resumed || out->batch % saved->micro_batch == 0)) /* the options may ask for another batch */
         otherwise = saved->micro_batch;
     if (asked == AH_MICRO_BATCH_AUTO && !resumed)
         otherwise = asked;
@@ -174,7 +174,7 @@ static int resolve_nonfinite(struct ah_settings *out, const struct ah_train_opti
     return AH_OK;
 }
 
-/* The dtype is kept; what is written of it may change. */
+/* Resolves dtype and save_dtype. A resumed training keeps its dtype; save_dtype may change. */
 static int resolve_dtypes(struct ah_settings *out, const struct ah_train_options *options,
                           const struct ah_settings *saved, bool resumed)
 {
@@ -221,7 +221,7 @@ static int resolve_states(struct ah_settings *out, const struct ah_train_options
     return check_kept("moments", out->moments, saved->moments, options->convert_states);
 }
 
-/* Whoever asks for one kind of interval does not want the other one's default. */
+/* If only one kind of interval is asked for, the default of the other kind does not apply. */
 static void resolve_saving(struct ah_settings *out, const struct ah_train_options *options)
 {
     bool steps = options->save_every != AH_UNSET, seconds = !isnan(options->save_seconds);

@@ -274,7 +274,7 @@ int ah_trainer_save(struct ah_trainer *trainer, const char *dir)
     return finish(trainer);
 }
 
-/* ---- what is known: of no trainer nothing ------------------------------------------------------------------------ */
+/* ---- state of a trainer; a null trainer has none ----------------------------------------------------------------- */
 
 void ah_trainer_device(const struct ah_trainer *trainer, struct ah_device *out)
 {

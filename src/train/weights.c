@@ -74,7 +74,7 @@ int ah__weights_find(char **path, const char *model_path)
     return others_check(model_path);
 }
 
-/* ---- what is what ------------------------------------------------------------------------------------------------ */
+/* ---- matching tensors and parameters ----------------------------------------------------------------------------- */
 
 struct source {
     const char *path;

@@ -1,5 +1,5 @@
-/* What would make a step fit that was refused: changes of its options, the smallest first, and how fast the first is
- * that does. */
+/* Advice for a step that was refused: changes of its options that make it fit, the smallest first, and the speed with
+ * the first that does. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,11 +9,11 @@
 
 enum { LORA_RANK = 16 };
 
-/* One refused step, and what is changed of it. */
+/* A refused step. Changes start from it. */
 struct refused {
     const struct ah_session *session;
-    struct ah_micro_batch_options options; /* in any number of passes */
-    int64_t size;                          /* of micro-batches; as chosen, or the smallest */
+    struct ah_micro_batch_options options; /* the step, with any number of passes */
+    int64_t size;                          /* size of micro-batches: as chosen, or the smallest */
 };
 
 /* A change that is tried. */
@@ -23,7 +23,7 @@ struct change {
     char text[96];
 };
 
-/* What the model or the device does not have does not fit either. */
+/* Sets *out to true if a step fits. An option that the model or the device does not have does not fit either. */
 static int fits(bool *out, const struct ah_micro_batch_options *options, int64_t size)
 {
     int status = ah_step_fits(out, options, size);
@@ -43,7 +43,7 @@ static int try_passes(bool *found, struct change *change, const struct refused *
     return refused->session->options.passes > 0 ? fits(found, &change->options, change->size) : AH_OK;
 }
 
-/* The largest that fits. */
+/* Tries smaller micro-batches, the largest first. */
 static int try_micro_batch(bool *found, struct change *change, const struct refused *refused)
 {
     change_begin(change, refused);
@@ -57,8 +57,8 @@ static int try_micro_batch(bool *found, struct change *change, const struct refu
     return AH_OK;
 }
 
-/* The most sequences in micro-batches of `size` that fit, and fewer than now; the more there are, the more activations
- * wait for backward. */
+/* Finds the most sequences, in micro-batches of `size`, that fit and are fewer than now, by bisection: more sequences
+ * keep more activations until backward. */
 static int try_sequences_of(bool *found, struct change *change, const struct refused *refused, int64_t size)
 {
     int64_t fit = 0, too_many = refused->options.batch / size;
@@ -77,7 +77,7 @@ static int try_sequences_of(bool *found, struct change *change, const struct ref
     return AH_OK;
 }
 
-/* In micro-batches as they are, else of one; where a step was one micro-batch it stays so. */
+/* Tries fewer sequences in micro-batches of the same size, else of size 1. A step of one micro-batch stays one. */
 static int try_sequences(bool *found, struct change *change, const struct refused *refused)
 {
     int64_t now = refused->size;
@@ -94,7 +94,7 @@ static bool is_narrower(enum ah_dtype dtype, enum ah_dtype than)
     return ah__state_format(dtype) && ah__state_bytes(dtype, AH_PARAM_ALIGN) < ah__state_bytes(than, AH_PARAM_ALIGN);
 }
 
-/* Narrower moments first, then masters too. Formats narrow in the order of their dtypes. */
+/* Tries narrower moments, then narrower masters with them. Formats are narrower in the order of their dtypes. */
 static int try_states(bool *found, struct change *change, const struct refused *refused)
 {
     const struct ah_step_options *now = &refused->options.step;
@@ -114,7 +114,7 @@ static int try_states(bool *found, struct change *change, const struct refused *
     return AH_OK;
 }
 
-/* Adapters where nothing is frozen yet, and codes beside them. */
+/* Tries adapters if nothing is frozen yet, and frozen matrices in codes with them. */
 static int try_adapters(bool *found, struct change *change, const struct refused *refused)
 {
     static const char *const codes[] = {NULL, "int8", "nf4"};
@@ -143,7 +143,7 @@ static int find(bool *found, struct change *change, const struct refused *refuse
     return AH_OK;
 }
 
-/* What a session with these options predicts. */
+/* Predicts tokens per second with a change, from a session with its options. */
 static int speed(double *tokens_per_s, const struct change *change, const struct refused *refused)
 {
     struct ah_session *session;

@@ -1,4 +1,4 @@
-/* Options checked before anything costs time, and what a session gives away. */
+/* Opening a session: all options are checked before anything costs time. Also access to its members. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -24,7 +24,7 @@ static int options_take(struct ah_session_options *out, const struct ah_session_
     out->master = out->master ? out->master : "fp32";
     out->moments = out->moments ? out->moments : "fp32";
     out->dtype = out->dtype ? out->dtype : out->hardware ? "bf16" : "fp32";
-    if (out->dev.jitter_seed) /* times with random delays are of no use to another program */
+    if (out->dev.jitter_seed) /* times with random delays must not be cached for other programs */
         out->profile.cache = NULL;
     return AH_OK;
 }
@@ -34,7 +34,7 @@ static int64_t limit_of(int64_t bytes)
     return bytes == AH_NO_LIMIT ? 0 : bytes;
 }
 
-/* What belongs to one size of micro-batches cannot be asked of an open size. */
+/* Refuses options that belong to one size of micro-batches beside an open size. */
 static int check_together(const struct ah_session_options *options)
 {
     const char *fixed = options->hardware ? "hardware" : options->profile_path ? "a saved profile" : NULL;
@@ -45,7 +45,7 @@ static int check_together(const struct ah_session_options *options)
     return AH_OK;
 }
 
-/* Rounds are the search's to choose, unless they are given. */
+/* Checks the number of passes. The search chooses it unless it is given. */
 static int check_passes(const struct ah_session *session)
 {
     const struct ah_session_options *options = &session->options;
@@ -69,7 +69,7 @@ static int check_passes(const struct ah_session *session)
     return AH_OK;
 }
 
-/* The batch is that of all ranks, each of which has an equal part of it. */
+/* Sets one rank's batch and micro-batches. The batch is of all ranks, and each has an equal part of it. */
 static int share_batch(struct ah_session *session)
 {
     const struct ah_session_options *options = &session->options;
@@ -95,7 +95,8 @@ static int share_batch(struct ah_session *session)
     return AH_OK;
 }
 
-/* A machine "a100-40g" asked for 4 ranks is the one called "a100-40g-x4", where there is one. */
+/* Loads the machine. If "a100-40g" is asked for 4 ranks and has fewer devices, "a100-40g-x4" is loaded, if there is
+ * one. */
 static int find_hardware(struct ah_session *session)
 {
     const char *name = session->options.hardware;
@@ -137,7 +138,7 @@ static int open_model(struct ah_session *session)
     AH_TRY(ah__model_check(session->model, options->strict));
     const struct ah_model_def *model = ah_model_get(session->model);
     session->info.seq = options->seq ? options->seq : model->max_seq < DEFAULT_SEQ ? model->max_seq : DEFAULT_SEQ;
-    /* Frozen blocks below are no blocks of a plan: where there may be some, the partition says how many are. */
+    /* frozen lowest blocks do not count as blocks of a plan: if there may be some, the partition has their number */
     return options->tuning.freeze ? AH_OK : ah_plan_check(options->plan, model->layers);
 }
 
@@ -160,7 +161,7 @@ static int open_all(struct ah_session *session)
     struct ah_session_info *info = &session->info;
     info->budget = (struct ah_budget){.device_bytes = limit_of(options->budget.device_bytes),
                                       .host_bytes = limit_of(options->budget.host_bytes)};
-    if (!ah__policy_find(options->policy)) /* the planner knows this, too, but only after everything was timed */
+    if (!ah__policy_find(options->policy)) /* the planner would check this, but only after everything was timed */
         return ah__fail(AH_EINPUT, "policy: found '%.40s', expected %s", options->policy, ah__policy_names());
     AH_TRY(ah_dtype_parse(&session->dtype, options->dtype));
     info->dtype = ah__dtype_word(session->dtype);

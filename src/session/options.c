@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 
-/* Each row's kind is its member's type. */
+/* Checks that each row's kind is its member's type. */
 #define AH_OPTION(field, name, kind, ...)                                                                              \
     _Static_assert(_Generic(((struct ah_train_options *)NULL)->field, AH_TYPE_##kind                                   \
                             : true, default                                                                            \

@@ -39,7 +39,8 @@ enum ah_option_resume { AH_RESUME_FREE, AH_RESUME_ANEW, AH_RESUME_KEPT };
 #define AH_WORDS(list) 0, 0
 #define AH_ANY 0, 0
 
-/* AH_OPTION of the rows in state.json: AH_STORED(kind, field, default, resume, lowest, highest); nothing of others. */
+/* AH_OPTION for rows stored in state.json: AH_STORED(kind, field, default, resume, lowest, highest); other rows expand
+ * to nothing. */
 #define AH_OPTION_STORED(field, name, kind, group, users, meta, default_, limits, resume, stored, help)                \
     AH_IF_##stored(kind, field, default_, resume, limits)
 #define AH_IF_STATE AH_STORED
@@ -48,9 +49,9 @@ enum ah_option_resume { AH_RESUME_FREE, AH_RESUME_ANEW, AH_RESUME_KEPT };
 #define AH_IF_DATA(key) AH_SKIP
 #define AH_SKIP(...)
 
-/* A value of that kind at an address. AH_ENOMEM. */
+/* Adds the value at an address, of that kind, to an object. AH_ENOMEM. */
 int ah__option_add(cJSON *object, const char *key, enum ah_option_kind kind, const void *at);
-/* Numbers but seeds from min to max; texts belong to the JSON. AH_EINPUT. */
+/* Reads a value of that kind. Numbers except seeds must be from min to max; texts belong to the JSON. AH_EINPUT. */
 int ah__option_read(void *at, const struct ah_json *json, const char *key, enum ah_option_kind kind, double min,
                     double max);
 

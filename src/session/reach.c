@@ -1,16 +1,16 @@
-/* One stage of a session after another. */
+/* The stages of a session, each made once, in order. */
 #include <inttypes.h>
 
 #include "base/format.h"
 #include "plan/search.h"
 #include "session/session.h"
 
-/* Steps that are off their prediction by more than this share speak against the profile, where there are enough. */
+/* If steps are off their prediction by more than this share, and there are enough of them, the profile is wrong. */
 static const double off_most = 0.2;
 enum { STEPS_LEAST = 10 };
 static const int64_t all_least_ns = 1000000000;
 
-/* What a step is apart from its model. */
+/* Returns the options of a step apart from its model. */
 static struct ah_step_options step_options(const struct ah_session *session)
 {
     return (struct ah_step_options){.clips = session->options.clip > 0,
@@ -96,7 +96,7 @@ struct ah_micro_batch_options ah__session_step(const struct ah_session *session)
     };
 }
 
-/* A refused budget: its message, with what would do. */
+/* Fails with the message of a refused budget, and with advice on options that fit. */
 static int advise(const struct ah_session *session)
 {
     char refusal[512], speed[48] = "";
@@ -140,7 +140,7 @@ static int make_plan(struct ah_session *session)
     return advise(session);
 }
 
-/* A plan is plain data, and all ranks are of one version. */
+/* Makes the plan on rank 0 and sends it to all ranks: it is plain data, and all ranks have the same version. */
 static int share_plan(struct ah_session *session)
 {
     struct ah_comm *comm = session->comm;

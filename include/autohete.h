@@ -4,14 +4,15 @@
  *
  *     ah_model -> ah_graph -> ah_partition -> ah_profile -> ah_plan -> trained checkpoint
  *
- * Each of the first arrows is one function from one immutable artefact to the next, for programs that want to look at
- * them. A session (ah_session_open) makes them from one set of options. ah_train() makes the same artefacts and runs
- * the plan; nothing else does. A saved one is ah_train_options.plan.
+ * Each arrow but the last is one function that makes an immutable artefact from the one before, for programs that want
+ * to look at them. A session (ah_session_open) makes them all from one set of options. ah_train() makes the same
+ * artefacts and runs the plan; nothing else runs a plan. A saved plan is given in ah_train_options.plan.
  *
- * Conventions. Functions return 0 (AH_OK) or a negative enum ah_status; outputs come first; on failure every output is
- * left untouched and ah_error() holds one line that says where the fault is. `new` allocates and `free` releases (a
+ * Conventions. Functions return 0 (AH_OK) or a negative enum ah_status. Outputs come first; after a failure every
+ * output is unchanged and ah_error() has one line that says where the fault is. `new` allocates and `free` releases (a
  * null pointer is fine); `load`, `save`, `print` move an artefact to and from JSON and text. Sizes are bytes, times are
- * int64_t nanoseconds. Nothing here prints or exits. Objects may be used from one thread at a time. */
+ * int64_t nanoseconds. No function prints, except to a FILE that it is given, or exits, except ah_ranks_close().
+ * Objects may be used by one thread at a time. */
 #ifndef AUTOHETE_H
 #define AUTOHETE_H
 

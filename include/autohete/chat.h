@@ -8,36 +8,39 @@
 extern "C" {
 #endif
 
-/* A model's chat template, interpreted here: what Python's jinja2 makes of it in transformers' apply_chat_template. */
+/* A model's chat template. The library interprets it itself, with the results of Python's jinja2 in transformers'
+ * apply_chat_template. */
 struct ah_chat;
 
-/* Of a model's folder, a training's (its newest checkpoint), a config.json or a GGUF file: chat_template.jinja, or
- * chat_template in tokenizer_config.json; or of the file `template_path`, where that is not null. Special tokens
- * such as bos_token are the model's, which may be null beside a template's file. AH_EINPUT: there is none, or it
- * says what is not known here. */
+/* Opens the chat template of a model: a model's folder, a training's (its newest checkpoint), a config.json or a GGUF
+ * file. The template is chat_template.jinja, or chat_template in tokenizer_config.json; or the file `template_path`, if
+ * that is not null. Special tokens such as bos_token are the model's; model_path may be null beside a template_path.
+ * AH_EINPUT: there is no template, or it uses something that is not supported. */
 AH_API int ah_chat_open(const struct ah_chat **chat, const char *model_path, const char *template_path);
-/* The same of a model with an adapter, as in struct ah_generate_options: what the adapter's folder has comes first. */
+/* Does the same for a model with an adapter, as in struct ah_generate_options. Files in the adapter's folder take
+ * precedence. */
 AH_API int ah_chat_open_adapted(const struct ah_chat **chat, const char *model_path, const char *adapter_dir,
                                 const char *template_path);
-/* Null is fine. */
+/* Closes a template; null is fine. */
 AH_API void ah_chat_close(const struct ah_chat *chat);
 
 struct ah_chat_options {
     /* JSON: a list of messages, or a conversation as a record of training data (docs/data.md) in any form, with tools,
-     * "add_generation_prompt" and whatever else the template reads by its name ("enable_thinking"). */
+     * "add_generation_prompt" and all other values that the template reads by name ("enable_thinking"). */
     const char *conversation;
-    size_t length;              /* bytes of it */
-    const char *name;           /* where it comes from, for messages; null: "messages" */
-    bool add_generation_prompt; /* end where the model is to write, also where the conversation does not say */
-    const char *date;           /* "YYYY-MM-DD", which the template takes as today; null: today */
+    size_t length;              /* bytes of `conversation` */
+    const char *name;           /* its name in error messages; null: "messages" */
+    bool add_generation_prompt; /* end the text where the model is to write, even if the conversation does not ask for
+                                 * it */
+    const char *date;           /* "YYYY-MM-DD", the date that the template takes as today; null: today */
 };
-/* The text that the model continues, terminated, and its length; the caller frees *text with free(). AH_EINPUT also:
- * the template raises an exception. */
+/* Renders the text that the model continues, with a zero byte after it, and its length. The caller frees *text with
+ * free(). AH_EINPUT also: the template raises an exception. */
 AH_API int ah_chat_render(char **text, size_t *length, const struct ah_chat *chat,
                           const struct ah_chat_options *options);
-/* What a training learns from the conversation, as JSON: [{"text": .., "parts": [[begin, end], ..]}, ..], where parts
- * are bytes of the text that count for the loss. `train_on`: "assistant" (null too), "all" or "last" (docs/chat.md).
- * The caller frees *json with free(). */
+/* Gives the parts of the conversation that a training learns, as JSON: [{"text": .., "parts": [[begin, end], ..]}, ..].
+ * Parts are bytes of the text that count for the loss. `train_on`: "assistant" (also null), "all" or "last"
+ * (docs/chat.md). The caller frees *json with free(). */
 AH_API int ah_chat_mask(char **json, size_t *length, const struct ah_chat *chat, const struct ah_chat_options *options,
                         const char *train_on);
 

@@ -91,14 +91,6 @@ static int add_head(cJSON *tree, const struct ah_profile *profile)
     return ah__json_add_hash(tree, "partition_signature", profile->partition_signature);
 }
 
-/* Returns true for items that are not measured: an EVICT takes as long as an OFFLOAD, and activations and sums are
- * copied at the rate of parameters. */
-static bool follows(int item)
-{
-    return item == AH_ITEM_EVICT || item == AH_ITEM_ACTIVATIONS_OUT || item == AH_ITEM_ACTIVATIONS_IN ||
-           item == AH_ITEM_SUMS_OUT || item == AH_ITEM_SUMS_IN;
-}
-
 /* Returns the number of classes in a row: all classes for times of programs, else the first three. */
 static int classes_of(const struct ah_costs *costs, int item)
 {
@@ -114,7 +106,7 @@ static int add_costs(cJSON *tree, const struct ah_costs *costs)
         AH_TRY(ah__json_add_int(tree, "classes", classes));
     AH_TRY(add_object(&object, tree, "ns"));
     for (int i = 0; i < AH_ITEM_COUNT; i++)
-        if (!follows(i) || costs->ns[i][AH_CLASS_BLOCK])
+        if (ah__item_profiled[i] != AH_PROFILED_NEVER || costs->ns[i][AH_CLASS_BLOCK])
             AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], classes_of(costs, i)));
     AH_TRY(add_ints(tree, "recompute_ns", ah__class_names, costs->recompute_ns, classes));
     AH_TRY(add_ints(tree, "selective_ns", ah__class_names, costs->selective_ns, classes));
@@ -231,15 +223,6 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
     return AH_OK;
 }
 
-/* Returns true for items whose times are optional: one device has no collectives; a speculative update takes as long as
- * any other; without times of staged updates no block is staged. */
-static bool may_be_missing(int item)
-{
-    bool ranks = item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
-    bool streams = item == AH_ITEM_STATES_IN || item == AH_ITEM_UPDATE_STAGED;
-    return ranks || streams || item == AH_ITEM_UPDATE_SPECULATIVE || follows(item);
-}
-
 static int get_classes(struct ah_costs *costs, const struct ah_json *json)
 {
     int64_t classes = AH_CLASS_COUNT;
@@ -257,7 +240,7 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
     AH_TRY(ah__json_object(&object, json, "ns"));
     AH_TRY(only(&object, ah__item_names, AH_ITEM_COUNT));
     for (int i = 0; i < AH_ITEM_COUNT; i++)
-        if (!may_be_missing(i) || ah__json_has(&object, ah__item_names[i]))
+        if (ah__item_profiled[i] == AH_PROFILED_ALWAYS || ah__json_has(&object, ah__item_names[i]))
             AH_TRY(get_ints(costs->ns[i], &object, ah__item_names[i], ah__class_names, classes_of(costs, i)));
     if (!ah__json_has(&object, ah__item_names[AH_ITEM_UPDATE_SPECULATIVE]))
         memcpy(costs->ns[AH_ITEM_UPDATE_SPECULATIVE], costs->ns[AH_ITEM_UPDATE_HOST], sizeof costs->ns[0]);

@@ -153,19 +153,46 @@ void ah__sched_settle(struct ah_sched *sched)
     }
 }
 
+/* ---- by kind: true if the item counts for its iteration ---- */
+
+static bool counted_completed(struct ah_sched *sched, const struct ah_item *item)
+{
+    (void)sched;
+    (void)item;
+    return true;
+}
+
+/* The update that it is part of counts. */
+static bool part_completed(struct ah_sched *sched, const struct ah_item *item)
+{
+    (void)sched;
+    (void)item;
+    return false;
+}
+
+static bool update_completed(struct ah_sched *sched, const struct ah_item *item)
+{
+    bool speculative = item->shadow_set >= 0;
+    (speculative ? chunk_updated_ahead : chunk_updated)(sched, item->partition);
+    return !speculative;
+}
+
+static bool result_completed(struct ah_sched *sched, const struct ah_item *item)
+{
+    if (item->partition == 0 && sched->config.clips && !sched->forward_only)
+        norms_arrived(sched, item->iteration);
+    return true;
+}
+
 void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct ah_item *item)
 {
+    static bool (*const completed[AH_ITEM_COUNT])(struct ah_sched *, const struct ah_item *) = {
+#define AH_ITEM(id, lane, name, short_name, shade, time, profile, submitted, completed) completed##_completed,
+#include "sched/items.def"
+#undef AH_ITEM
+    };
     sched->in_flight[lane]--;
     sched->passed[lane]++;
-    bool updates = item->kind == AH_ITEM_UPDATE_HOST || item->kind == AH_ITEM_UPDATE_SPECULATIVE ||
-                   item->kind == AH_ITEM_UPDATE_STAGED;
-    if (updates && item->shadow_set >= 0)
-        chunk_updated_ahead(sched, item->partition);
-    if (item->kind == AH_ITEM_STATES_IN || (updates && item->shadow_set >= 0))
-        return; /* only the whole update counts as an item, once */
-    if (updates)
-        chunk_updated(sched, item->partition);
-    if (item->kind == AH_ITEM_RESULT && item->partition == 0 && sched->config.clips && !sched->forward_only)
-        norms_arrived(sched, item->iteration);
-    iteration_items_done(sched, item->iteration, 1);
+    if (completed[item->kind](sched, item))
+        iteration_items_done(sched, item->iteration, 1);
 }

@@ -17,29 +17,63 @@ int64_t ah__costs_below_ns(const struct ah_costs *costs, int below)
     return costs->ns[AH_ITEM_FORWARD][costs->below_class ? costs->below_class[below] : AH_CLASS_BLOCK];
 }
 
-/* Returns the time of an item for all micro-batches of a step. */
-static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *item)
+/* ---- by kind: for all micro-batches of a step and for all chunks ---- */
+
+static int64_t alike_ns(const struct ah_costs *costs, const struct ah_item *item, enum ah_item_kind kind)
+{
+    return costs->ns[kind][ah__class_alike(ah__costs_class(costs, item->partition))];
+}
+
+static int64_t measured_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    return alike_ns(costs, item, item->kind);
+}
+
+static int64_t program_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     if (item->below > 0)
-        return item->kind == AH_ITEM_FORWARD ? ah__costs_below_ns(costs, item->below) : costs->below_in_ns;
-    if (item->kind == AH_ITEM_PREFETCH && item->stays)
-        return 0;
-    bool programs = item->kind == AH_ITEM_FORWARD || item->kind == AH_ITEM_BACKWARD;
-    int class = ah__costs_class(costs, item->partition);
-    class = programs ? class : ah__class_alike(class);
-    /* Parameters and gradients have one size, so an EVICT takes as long as an OFFLOAD. */
-    int64_t ns = costs->ns[item->kind == AH_ITEM_EVICT ? AH_ITEM_OFFLOAD : item->kind][class];
-    if (item->kind == AH_ITEM_GATHER && item->stays)
-        ns = ah__costs_gather_ns(costs, class, true);
-    if (item->kind == AH_ITEM_ACTIVATIONS_OUT || item->kind == AH_ITEM_ACTIVATIONS_IN)
-        ns = (item->kind == AH_ITEM_ACTIVATIONS_OUT ? costs->out_ns : costs->in_ns)[keeping(item)];
-    if (item->kind == AH_ITEM_SUMS_OUT || item->kind == AH_ITEM_SUMS_IN)
-        ns = item->kind == AH_ITEM_SUMS_OUT ? costs->sums_out_ns : costs->sums_in_ns;
-    if (item->chunks > 1)
-        ns = (ns + item->chunks - 1) / item->chunks;
-    if (item->kind != AH_ITEM_BACKWARD)
+        return ah__costs_below_ns(costs, item->below);
+    int64_t ns = costs->ns[item->kind][ah__costs_class(costs, item->partition)];
+    if (item->kind == AH_ITEM_FORWARD)
         return ns;
     return ns + ah__costs_again_ns(costs, item->partition, item->recompute, item->selective);
+}
+
+static int64_t fetch_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    return item->below > 0 ? costs->below_in_ns : item->stays ? 0 : measured_ns(costs, item);
+}
+
+/* Parameters and gradients have one size, so an EVICT takes as long as an OFFLOAD. */
+static int64_t offload_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    return alike_ns(costs, item, AH_ITEM_OFFLOAD);
+}
+
+static int64_t activations_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    return (item->kind == AH_ITEM_ACTIVATIONS_OUT ? costs->out_ns : costs->in_ns)[keeping(item)];
+}
+
+static int64_t sums_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    return item->kind == AH_ITEM_SUMS_OUT ? costs->sums_out_ns : costs->sums_in_ns;
+}
+
+static int64_t gather_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    return ah__costs_gather_ns(costs, ah__class_alike(ah__costs_class(costs, item->partition)), item->stays);
+}
+
+static int64_t step_item_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    static int64_t (*const of_kind[AH_ITEM_COUNT])(const struct ah_costs *, const struct ah_item *) = {
+#define AH_ITEM(id, lane, name, short_name, shade, time, ...) time##_ns,
+#include "sched/items.def"
+#undef AH_ITEM
+    };
+    int64_t ns = of_kind[item->kind](costs, item);
+    return item->chunks > 1 ? (ns + item->chunks - 1) / item->chunks : ns;
 }
 
 /* Returns the part of an item's time that is spent once for all its micro-batches. */

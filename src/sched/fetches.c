@@ -146,7 +146,7 @@ static bool enough_for_earlier(const struct ah_sched *sched, int *from, int part
 static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int64_t round)
 {
     for (int i = 0; i < sched->filling.count; i++) {
-        struct step step = {AH_ITEM_PREFETCH, sched->filling.groups[i], AH_PHASE_FORWARD, 0};
+        struct step step = {.kind = AH_ITEM_PREFETCH, .partition = sched->filling.groups[i]};
         if (ah__holds_buffer(&sched->groups[step.partition], round) && fetch_ready(sched, next, &step, round, 0))
             return true;
     }
@@ -176,7 +176,7 @@ static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next
                 (!sched->config.policy->waits_off_lane || buffer_is_left(sched));
     kept -= ah__sched_device_buffers(&sched->config, false);
     for (int i = 0; i < sched->updated.count; i++) {
-        struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD, 0};
+        struct step step = {.kind = AH_ITEM_PREFETCH, .partition = sched->updated.groups[i]};
         const struct group *group = &sched->groups[step.partition];
         bool takes_buffer = group->pooled && !group->casts;
         if (takes_buffer && ah__holds_buffer(group, round))

@@ -62,11 +62,16 @@ struct staged_chunk {
     struct item_event arrived; /* its STATES_IN */
 };
 
+/* The rounds of an iteration in which a step runs. */
+enum step_rounds { ROUNDS_ALL, ROUNDS_FIRST, ROUNDS_LAST, ROUNDS_BUT_FIRST, ROUNDS_BUT_LAST };
+
 struct step {
     enum ah_item_kind kind;
     int partition;
     enum ah_phase phase;
     int below;
+    enum step_rounds rounds;
+    int chunks; /* items that it is, 0: one */
 };
 
 /* The steps of a lane in a round, in their only order, and the next step. */

@@ -1,21 +1,27 @@
 #include "sched/item.h"
 
 const char *const ah__item_names[AH_ITEM_COUNT] = {
-#define AH_ITEM_NAME(id, lane, name, short_name) [AH_ITEM_##id] = name,
-    AH_ITEM_TABLE(AH_ITEM_NAME)
-#undef AH_ITEM_NAME
+#define AH_ITEM(id, lane, name, ...) name,
+#include "sched/items.def"
+#undef AH_ITEM
 };
 
 const char *const ah__item_short_names[AH_ITEM_COUNT] = {
-#define AH_ITEM_SHORT_NAME(id, lane, name, short_name) [AH_ITEM_##id] = short_name,
-    AH_ITEM_TABLE(AH_ITEM_SHORT_NAME)
-#undef AH_ITEM_SHORT_NAME
+#define AH_ITEM(id, lane, name, short_name, ...) short_name,
+#include "sched/items.def"
+#undef AH_ITEM
 };
 
 const enum ah_lane ah__item_lanes[AH_ITEM_COUNT] = {
-#define AH_ITEM_LANE(id, lane, name, short_name) [AH_ITEM_##id] = lane,
-    AH_ITEM_TABLE(AH_ITEM_LANE)
-#undef AH_ITEM_LANE
+#define AH_ITEM(id, lane, ...) AH_LANE_##lane,
+#include "sched/items.def"
+#undef AH_ITEM
+};
+
+const enum ah_profiled ah__item_profiled[AH_ITEM_COUNT] = {
+#define AH_ITEM(id, lane, name, short_name, shade, time, profile, ...) AH_PROFILED_##profile,
+#include "sched/items.def"
+#undef AH_ITEM
 };
 
 int ah__in_flight_push(struct ah_in_flight *in_flight, enum ah_lane lane, const struct ah_item *item)

@@ -5,39 +5,19 @@
 
 #include "dev/dev.h"
 
-/* kind, lane, name, and a short name for rows in which dozens must fit */
-#define AH_ITEM_TABLE(X)                                                                                               \
-    X(INPUT, AH_LANE_H2D, "input", "input") /* token ids and targets of an iteration */                                \
-    X(FORWARD, AH_LANE_COMPUTE, "forward", "F")                                                                        \
-    X(BACKWARD, AH_LANE_COMPUTE, "backward", "B")                                                                      \
-    X(UPDATE_DEVICE, AH_LANE_COMPUTE, "update", "update")                                                              \
-    X(CAST, AH_LANE_COMPUTE, "cast", "cast")                   /* several ranks: a shard that stays, to a buffer */    \
-    X(PREFETCH, AH_LANE_H2D, "prefetch", "fetch")              /* updated parameters for forward */                    \
-    X(REFETCH, AH_LANE_H2D, "refetch", "refetch")              /* released parameters again for backward */            \
-    X(OFFLOAD, AH_LANE_D2H, "offload", "offload")              /* gradient */                                          \
-    X(EVICT, AH_LANE_D2H, "evict", "evict")                    /* released parameters, unchanged */                    \
-    X(ACTIVATIONS_OUT, AH_LANE_D2H, "activations out", "acts") /* a block's saved activations: to the host */          \
-    X(ACTIVATIONS_IN, AH_LANE_H2D, "activations in", "acts")   /* a block's saved activations: back */                 \
-    X(SUMS_IN, AH_LANE_H2D, "sums in", "sums")                 /* a block's sum over earlier rounds: from the host */  \
-    X(SUMS_OUT, AH_LANE_D2H, "sums out", "sums")               /* a block's sum over rounds so far: to the host */     \
-    X(RESULT, AH_LANE_D2H, "result", "result") /* loss (partition head) or gradient norms (partition 0) */             \
-    X(UPDATE_HOST, AH_LANE_HOST, "host update", "update")                                                              \
-    X(UPDATE_SPECULATIVE, AH_LANE_HOST, "speculative update",                                                          \
-      "ahead")                                               /* before the norm is known, into shadow states */        \
-    X(STATES_IN, AH_LANE_H2D, "states in", "states")         /* with the gradient, a chunk: to a staging buffer */     \
-    X(UPDATE_STAGED, AH_LANE_D2H, "staged update", "update") /* of a staged chunk, on the device; then copied back */  \
-    X(GATHER, AH_LANE_COMM, "all-gather", "gather")          /* full parameters from every rank's shard */             \
-    X(REDUCE, AH_LANE_COMM, "reduce-scatter", "reduce")      /* every rank's shard of the summed gradient */
-
 enum ah_item_kind {
-#define AH_ITEM_ENUM(id, lane, name, short_name) AH_ITEM_##id,
-    AH_ITEM_TABLE(AH_ITEM_ENUM)
-#undef AH_ITEM_ENUM
-        AH_ITEM_COUNT
+#define AH_ITEM(id, ...) AH_ITEM_##id,
+#include "sched/items.def"
+#undef AH_ITEM
+    AH_ITEM_COUNT
 };
 extern const char *const ah__item_names[AH_ITEM_COUNT];
 extern const char *const ah__item_short_names[AH_ITEM_COUNT];
 extern const enum ah_lane ah__item_lanes[AH_ITEM_COUNT];
+
+/* Column `profile` of items.def. */
+enum ah_profiled { AH_PROFILED_ALWAYS, AH_PROFILED_SOMETIMES, AH_PROFILED_NEVER };
+extern const enum ah_profiled ah__item_profiled[AH_ITEM_COUNT];
 
 /* The half of an iteration to which an item belongs: a CAST or GATHER brings parameters for one or the other. */
 enum ah_phase { AH_PHASE_FORWARD, AH_PHASE_BACKWARD };

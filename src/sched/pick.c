@@ -130,9 +130,9 @@ static bool update_ready(const struct ah_sched *sched, struct ah_next *next)
     return norm->submitted && norm->round == next->item.round;
 }
 
-static bool cast_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
+static bool cast_ready(const struct ah_sched *sched, struct ah_next *next)
 {
-    const struct group *group = &sched->groups[step->partition];
+    const struct group *group = &sched->groups[next->item.partition];
     if (group->on_host) { /* this rank's part, fetched once for forward and backward */
         if (!group->fetch.submitted || group->fetch.round != next->item.round ||
             !ah__sched_params_final(sched, next->item.round))
@@ -140,20 +140,6 @@ static bool cast_ready(const struct ah_sched *sched, struct ah_next *next, const
         wait_for(sched, next, &group->fetch);
     }
     return !group->pooled || buffer_take(sched, next, &next->item.param_buffer);
-}
-
-static bool compute_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
-{
-    switch (step->kind) {
-    case AH_ITEM_FORWARD:
-        return forward_ready(sched, next);
-    case AH_ITEM_BACKWARD:
-        return backward_ready(sched, next);
-    case AH_ITEM_CAST:
-        return cast_ready(sched, next, step);
-    default:
-        return update_ready(sched, next);
-    }
 }
 
 /* Returns the most items in flight on compute and h2d, whose order is known long before; d2h has half as many. */
@@ -164,6 +150,12 @@ static int depth(const struct ah_sched *sched)
 
 static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
 {
+    static bool (*const ready[AH_ITEM_COUNT])(const struct ah_sched *, struct ah_next *) = {
+        [AH_ITEM_FORWARD] = forward_ready,
+        [AH_ITEM_BACKWARD] = backward_ready,
+        [AH_ITEM_CAST] = cast_ready,
+        [AH_ITEM_UPDATE_DEVICE] = update_ready,
+    };
     const struct step *step = ah__step_next(&sched->compute);
     if (sched->in_flight[AH_LANE_COMPUTE] >= depth(sched) || barred(sched, sched->compute.round))
         return false;
@@ -171,7 +163,7 @@ static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
     next->item.phase = step->phase;
     next->item.below = step->below;
     bool (*may)(const struct ah_sched *, const struct ah_item *) = sched->config.policy->may_compute;
-    return (!may || may(sched, &next->item)) && compute_ready(sched, next, step);
+    return (!may || may(sched, &next->item)) && ready[step->kind](sched, next);
 }
 
 /* ---- host to device ---------------------------------------------------------------------------------------------- */

@@ -56,17 +56,16 @@ static void groups_init(struct ah_sched *sched)
         sched->shadow_sets[i] = switches->offload_optimizer + i;
 }
 
-static void step_add(struct step_list *list, enum ah_item_kind kind, int partition, enum ah_phase phase)
+static struct step *step_add(struct step_list *list, enum ah_item_kind kind, int partition, enum ah_phase phase)
 {
-    list->steps[list->count++] = (struct step){kind, partition, phase, 0};
+    list->steps[list->count] = (struct step){.kind = kind, .partition = partition, .phase = phase};
+    return &list->steps[list->count++];
 }
 
 static void add_below(struct ah_sched *sched, struct step_list *list, enum ah_item_kind kind)
 {
-    for (int below = 1; below <= sched->config.below; below++) {
-        step_add(list, kind, 0, AH_PHASE_FORWARD);
-        list->steps[list->count - 1].below = below;
-    }
+    for (int below = 1; below <= sched->config.below; below++)
+        step_add(list, kind, 0, AH_PHASE_FORWARD)->below = below;
 }
 
 static void add_cast(struct ah_sched *sched, int partition, enum ah_phase phase)
@@ -81,7 +80,7 @@ static void add_cast(struct ah_sched *sched, int partition, enum ah_phase phase)
 static void add_update(struct ah_sched *sched, int partition)
 {
     if (partition < sched->partitions && !sched->groups[partition].on_host)
-        step_add(&sched->compute, AH_ITEM_UPDATE_DEVICE, partition, AH_PHASE_BACKWARD);
+        step_add(&sched->compute, AH_ITEM_UPDATE_DEVICE, partition, AH_PHASE_BACKWARD)->rounds = ROUNDS_LAST;
 }
 
 /* Makes the compute lane's steps. With several ranks a cast may be one block ahead, so that the gather runs during the
@@ -102,7 +101,8 @@ static void compute_init(struct ah_sched *sched)
     for (int i = last + ahead; i >= 0; i--) {
         add_cast(sched, i - ahead, AH_PHASE_BACKWARD);
         if (i <= last)
-            step_add(&sched->compute, AH_ITEM_BACKWARD, i, AH_PHASE_BACKWARD);
+            step_add(&sched->compute, AH_ITEM_BACKWARD, i, AH_PHASE_BACKWARD)->rounds =
+                i == 0 && ah__embeds_late(sched) ? ROUNDS_LAST : ROUNDS_ALL;
         if (i <= last && !sched->config.clips)
             add_update(sched, i + late);
     }
@@ -116,8 +116,11 @@ static void transfers_init(struct ah_sched *sched)
 {
     int last = sched->partitions - 1;
     for (int i = 0; i <= last; i++) {
-        if (sched->groups[i].on_host)
-            step_add(&sched->fetch, AH_ITEM_PREFETCH, i, AH_PHASE_FORWARD);
+        if (!sched->groups[i].on_host)
+            continue;
+        struct step *step = step_add(&sched->fetch, AH_ITEM_PREFETCH, i, AH_PHASE_FORWARD);
+        step->rounds = ah__stays(sched, &sched->groups[i]) ? ROUNDS_FIRST : ROUNDS_ALL;
+        step->chunks = sched->config.switches.chunks;
     }
     sched->fetch.forward_count = sched->fetch.count;
     if (ah__streams_below(&sched->config.switches))
@@ -140,8 +143,8 @@ static void activations_init(struct ah_sched *sched)
 static void sums_init(struct ah_sched *sched)
 {
     for (int i = sched->config.switches.layers; i > 0 && sched->rounds > 1 && sched->config.sums_blocks; i--) {
-        step_add(&sched->sums_out, AH_ITEM_SUMS_OUT, i, AH_PHASE_BACKWARD);
-        step_add(&sched->sums_in, AH_ITEM_SUMS_IN, i, AH_PHASE_BACKWARD);
+        step_add(&sched->sums_out, AH_ITEM_SUMS_OUT, i, AH_PHASE_BACKWARD)->rounds = ROUNDS_BUT_LAST;
+        step_add(&sched->sums_in, AH_ITEM_SUMS_IN, i, AH_PHASE_BACKWARD)->rounds = ROUNDS_BUT_FIRST;
     }
 }
 

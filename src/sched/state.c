@@ -71,33 +71,28 @@ int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward
 
 bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_t round)
 {
-    switch (step->kind) {
-    case AH_ITEM_UPDATE_DEVICE:
+    switch (step->rounds) {
+    case ROUNDS_FIRST:
+        return ah__begins_iteration(sched, round);
+    case ROUNDS_LAST:
         return ah__ends_iteration(sched, round);
-    case AH_ITEM_BACKWARD:
-        return step->partition > 0 || !ah__embeds_late(sched) || ah__ends_iteration(sched, round);
-    case AH_ITEM_PREFETCH:
-        return step->below || !ah__stays(sched, &sched->groups[step->partition]) || ah__begins_iteration(sched, round);
-    case AH_ITEM_SUMS_IN:
+    case ROUNDS_BUT_FIRST:
         return !ah__begins_iteration(sched, round);
-    case AH_ITEM_SUMS_OUT:
+    case ROUNDS_BUT_LAST:
         return !ah__ends_iteration(sched, round);
     default:
         return true;
     }
 }
 
-/* Returns the number of a list's items in all rounds of an iteration. A prefetch, except of a frozen lowest block,
- * counts once for each chunk. */
+/* Returns the number of a list's items in all rounds of an iteration. */
 static int list_items(const struct ah_sched *sched, const struct step_list *list)
 {
     int count = 0, length = ah__list_length(sched, list);
     for (int64_t round = 0; round < sched->rounds; round++)
         for (int at = 0; at < length; at++)
             if (ah__step_runs(sched, &list->steps[at], round))
-                count += list->steps[at].kind == AH_ITEM_PREFETCH && !list->steps[at].below
-                             ? sched->config.switches.chunks
-                             : 1;
+                count += list->steps[at].chunks > 1 ? list->steps[at].chunks : 1;
     return count;
 }
 

@@ -142,20 +142,6 @@ static void round_submitted(struct ah_sched *sched, const struct ah_item *item, 
     }
 }
 
-static void compute_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    if (item->kind == AH_ITEM_FORWARD)
-        forward_submitted(sched, item, event);
-    else if (item->kind == AH_ITEM_BACKWARD)
-        backward_submitted(sched, item, event);
-    else if (item->kind == AH_ITEM_CAST)
-        cast_submitted(sched, item, event);
-    else
-        update_device_submitted(sched, item, event);
-    if (step_advance(sched, &sched->compute))
-        round_submitted(sched, item, event);
-}
-
 /* Returns true if the list is at a prefetch that was submitted, in its turn or out of order. */
 static bool fetch_done(const struct ah_sched *sched)
 {
@@ -207,8 +193,9 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
 
 /* Handles a submitted chunk of an update. A speculative one takes the shadow states that became free last, also for its
  * later chunks. */
-static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
+static void update_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
+    (void)event;
     struct group *group = &sched->groups[item->partition];
     if (item->shadow_set >= 0 && group->shadow < 0) {
         group->shadow = sched->shadow_sets[--sched->shadow_count];
@@ -222,7 +209,7 @@ static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
 static void states_in_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct staged_chunk *chunk = &sched->staged_chunks[sched->staged_begun++ % AH_STAGING_BUFFERS];
-    update_submitted(sched, item);
+    update_submitted(sched, item, event);
     chunk->item = *item;
     chunk->item.kind = AH_ITEM_UPDATE_STAGED;
     event_set(sched, &chunk->arrived, event, item->round);
@@ -242,12 +229,6 @@ static void result_submitted(struct ah_sched *sched, const struct ah_item *item,
     }
     event_set(sched, &sched->norms[ah__sched_ring(item->iteration)], event, item->round);
     sched->norm_iteration++;
-}
-
-static void update_chunk_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    (void)event;
-    update_submitted(sched, item);
 }
 
 static void input_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -298,30 +279,17 @@ static void reduce_submitted(struct ah_sched *sched, const struct ah_item *item,
     step_advance(sched, &sched->comm);
 }
 
-/* Functions for kinds of items. Null: the item runs on the compute lane. */
-static void (*const submitted[AH_ITEM_COUNT])(struct ah_sched *, const struct ah_item *, struct ah_event) = {
-    [AH_ITEM_INPUT] = input_submitted,
-    [AH_ITEM_PREFETCH] = fetch_submitted,
-    [AH_ITEM_REFETCH] = fetch_submitted,
-    [AH_ITEM_OFFLOAD] = offload_submitted,
-    [AH_ITEM_EVICT] = evict_submitted,
-    [AH_ITEM_UPDATE_HOST] = update_chunk_submitted,
-    [AH_ITEM_UPDATE_SPECULATIVE] = update_chunk_submitted,
-    [AH_ITEM_STATES_IN] = states_in_submitted,
-    [AH_ITEM_UPDATE_STAGED] = staged_submitted,
-    [AH_ITEM_ACTIVATIONS_OUT] = activations_out_submitted,
-    [AH_ITEM_ACTIVATIONS_IN] = activations_in_submitted,
-    [AH_ITEM_SUMS_OUT] = sums_out_submitted,
-    [AH_ITEM_SUMS_IN] = sums_in_submitted,
-    [AH_ITEM_GATHER] = gather_submitted,
-    [AH_ITEM_REDUCE] = reduce_submitted,
-    [AH_ITEM_RESULT] = result_submitted,
-};
-
 void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, struct ah_event event)
 {
+    static void (*const submitted[AH_ITEM_COUNT])(struct ah_sched *, const struct ah_item *, struct ah_event) = {
+#define AH_ITEM(id, lane, name, short_name, shade, time, profile, submitted, ...) submitted##_submitted,
+#include "sched/items.def"
+#undef AH_ITEM
+    };
     const struct ah_item *item = &next->item;
     if (sched->in_flight[next->lane]++ == 0)
         sched->passed[next->lane] = event.sequence - 1; /* the device may have run other work before */
-    (submitted[item->kind] ? submitted[item->kind] : compute_submitted)(sched, item, event);
+    submitted[item->kind](sched, item, event);
+    if (next->lane == AH_LANE_COMPUTE && step_advance(sched, &sched->compute))
+        round_submitted(sched, item, event);
 }

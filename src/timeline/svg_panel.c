@@ -18,16 +18,9 @@ static const char *const lane_labels[AH_LANE_COUNT] = {
 };
 
 static const enum ah_svg_shade shades[AH_ITEM_COUNT] = {
-    [AH_ITEM_INPUT] = AH_SVG_GREY,           [AH_ITEM_FORWARD] = AH_SVG_LIGHT,
-    [AH_ITEM_BACKWARD] = AH_SVG_SOLID,       [AH_ITEM_UPDATE_DEVICE] = AH_SVG_DARK,
-    [AH_ITEM_CAST] = AH_SVG_LIGHT,           [AH_ITEM_PREFETCH] = AH_SVG_LIGHT,
-    [AH_ITEM_REFETCH] = AH_SVG_AGAIN,        [AH_ITEM_OFFLOAD] = AH_SVG_SOLID,
-    [AH_ITEM_RESULT] = AH_SVG_GREY,          [AH_ITEM_EVICT] = AH_SVG_AGAIN,
-    [AH_ITEM_ACTIVATIONS_OUT] = AH_SVG_GREY, [AH_ITEM_ACTIVATIONS_IN] = AH_SVG_GREY,
-    [AH_ITEM_SUMS_OUT] = AH_SVG_GREY,        [AH_ITEM_SUMS_IN] = AH_SVG_GREY,
-    [AH_ITEM_UPDATE_HOST] = AH_SVG_DARK,     [AH_ITEM_STATES_IN] = AH_SVG_DARK,
-    [AH_ITEM_UPDATE_STAGED] = AH_SVG_DARK,   [AH_ITEM_UPDATE_SPECULATIVE] = AH_SVG_DARK,
-    [AH_ITEM_GATHER] = AH_SVG_LIGHT,         [AH_ITEM_REDUCE] = AH_SVG_SOLID,
+#define AH_ITEM(id, lane, name, short_name, shade, ...) AH_SVG_##shade,
+#include "sched/items.def"
+#undef AH_ITEM
 };
 
 /* Vertical positions of a panel's parts, in pixels; rows[lane] < 0: no work ever ran on the lane. */

@@ -6,7 +6,7 @@
 #define AH_PLAN_PLAN_INTERNAL_H
 
 #include "base/json.h"
-#include "plan/layout.h"
+#include "layout/layout.h"
 #include "sched/switch_table.h"
 
 /* Parses "resident" (everything on the device, no recomputation) or keys of sched/switches.def, in any order, for a

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "layout/layout.h"
 #include "plan/config.h"
-#include "plan/layout.h"
 
 /* Sets the transfer times of activations, sums and frozen lowest blocks from bytes, at the rates of a block's
  * parameters and gradient. */

@@ -18,7 +18,7 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
         .clip = run->clip,
         .adam = run->adam[item->iteration % AH_RUN_ADAMS],
     };
-    ah__run_addresses(&at, run, item);
+    ah__addresses(&at, &run->memory, item);
     if (run->prefills && item->kind == AH_ITEM_FORWARD && binding.class == AH_CLASS_HEAD)
         return AH_OK; /* no tasks */
     return ah__bind(work, item, &binding, &at);
@@ -74,7 +74,7 @@ static int refresh(struct ah_run *run, int group)
     struct ah_addresses at;
     struct ah_done done;
     item.set = ah__sched_set(run->sched, group);
-    ah__run_addresses(&at, run, &item);
+    ah__addresses(&at, &run->memory, &item);
     int64_t first, count = ah__run_part(&first, run, group), element = ah__dtype_bytes(run->partition->compute);
     if (!at.update_copy || count == 0)
         return AH_OK;

@@ -1,12 +1,12 @@
-/* A run's state, shared by run.c (making, freeing), queue.c (the thread), drive.c (its work), addresses.c (where
- * operands are) and state.c (loading, saving, evaluating). */
+/* A run's state, shared by run.c (making, freeing), queue.c (the thread), drive.c (its work), results.c (what
+ * came of it) and state.c (loading, saving, evaluating). */
 #ifndef AH_RUN_INTERNAL_H
 #define AH_RUN_INTERNAL_H
 
 #include <pthread.h>
 
 #include "base/alloc.h"
-#include "bind/bind.h"
+#include "layout/addresses.h"
 #include "run/run.h"
 
 /* Number of Adam's constants that are kept. An iteration's updates end before the next iteration's result comes, so
@@ -45,7 +45,7 @@ struct ah_run {
     struct ah_layout *layout;
     struct ah_sched *sched;
     struct ah_timeline *timeline;
-    char *device, *host; /* bases of the region and of host memory */
+    struct ah_memory memory;
     struct ah_adam adam[AH_RUN_ADAMS];
     bool drained;        /* the next iteration begins a segment */
     bool masters_loaded; /* states were loaded; copies of parameters apart from their states are stale */
@@ -62,11 +62,6 @@ static inline const struct ah_partition *ah__run_partition(const struct ah_run *
     return run->decodes ? run->decoder : run->partition;
 }
 
-/* Computes the addresses of an item's operands. */
-void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item);
-
-/* Returns the host memory from which an iteration's tokens are copied to the device. */
-char *ah__run_tokens(const struct ah_run *run, int64_t iteration);
 /* Return results of an iteration that have arrived on the host: its loss, which is the sum over micro-batches in their
  * order, and its squared gradient norms (layers + 2 doubles). */
 double ah__run_loss(const struct ah_run *run, int64_t iteration);
@@ -76,9 +71,15 @@ const float *ah__run_flag_counts(const struct ah_run *run, int64_t iteration);
 /* Returns where host updates read an iteration's gradient factor. */
 float *ah__run_scale(const struct ah_run *run, int64_t iteration);
 /* Returns the address of p of a group's states, on device or host; the other states follow, see ah__state_at. */
-char *ah__run_states(const struct ah_run *run, int group);
+static inline char *ah__run_states(const struct ah_run *run, int group)
+{
+    return ah__states_of(&run->memory, group, ah__sched_set(run->sched, group));
+}
 /* Returns this rank's share of a group's trained elements: [*first, *first + result). */
-int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group);
+static inline int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group)
+{
+    return ah__part_range(first, run->partition->groups[group].trained, run->comm->rank, run->comm->world_size);
+}
 
 /* run.c: writes the tokens of iteration `queue.begun` into host memory, from which they are copied. */
 void ah__run_input(struct ah_run *run, const struct ah_batch *batch, unsigned flags);

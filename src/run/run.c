@@ -8,8 +8,9 @@ enum { TIMELINE_ITERATIONS = 12 };
 
 static int run_memory(struct ah_run *run)
 {
-    AH_TRY(run->dev->ops->device_memory(run->dev, run->layout->device_bytes, &run->device));
-    return run->dev->ops->host_memory(run->dev, run->layout->host_bytes, &run->host);
+    run->memory = (struct ah_memory){run->partition, &run->plan.switches, run->layout, NULL, NULL};
+    AH_TRY(run->dev->ops->device_memory(run->dev, run->layout->device_bytes, &run->memory.device));
+    return run->dev->ops->host_memory(run->dev, run->layout->host_bytes, &run->memory.host);
 }
 
 /* Returns the largest workspace that any program needs. */
@@ -132,7 +133,7 @@ void ah__run_input(struct ah_run *run, const struct ah_batch *batch, unsigned fl
     const struct ah_partition *partition = ah__run_partition(run);
     int64_t tokens = ah__step_tokens(partition), first = run->comm->rank * tokens, ranks = run->comm->world_size;
     size_t bytes = (size_t)tokens * sizeof *batch->ids;
-    char *at = ah__run_tokens(run, run->queue.begun);
+    char *at = ah__host_tokens(&run->memory, run->queue.begun);
     int32_t *ids = (int32_t *)(void *)at, *targets = (int32_t *)(void *)(at + run->layout->tokens_bytes / 2);
     memcpy(ids, batch->ids + first, bytes);
     memcpy(targets, batch->targets + first, bytes);

@@ -8,7 +8,7 @@
 #ifndef AH_RUN_RUN_H
 #define AH_RUN_RUN_H
 
-#include "plan/layout.h"
+#include "layout/layout.h"
 #include "sched/drive.h"
 #include "timeline/timeline.h"
 

@@ -73,7 +73,7 @@ static int move_piece(struct ah_run *run, const struct place *at, bool on_host, 
                       const struct moved *how)
 {
     int64_t bytes = ah__state_bytes(how->dtype, count);
-    struct place staging = {.state = run->host + run->layout->host_staging_offset};
+    struct place staging = {.state = run->memory.host + run->layout->host_staging_offset};
     staging.rest = at->rest ? staging.state + bytes : NULL;
     if (!on_host && !how->load) {
         AH_TRY(copy(run, AH_LANE_D2H, staging.state, at->state, bytes));
@@ -127,9 +127,10 @@ static char *frozen_at(const struct ah_run *run, int param, int64_t first, int64
     const struct ah_layout_group *g = &run->layout->groups[p->group];
     int64_t part;
     if (stays_whole(run, param))
-        return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset) + (p->offset + first) * element;
+        return run->memory.device + (g->param_offset >= 0 ? g->param_offset : g->state_offset) +
+               (p->offset + first) * element;
     ah__part_range(&part, ah__frozen_count(group), run->comm->rank, run->comm->world_size);
-    char *own = g->on_host ? run->host + g->host_frozen_offset : run->device + g->frozen_offset;
+    char *own = g->on_host ? run->memory.host + g->host_frozen_offset : run->memory.device + g->frozen_offset;
     return own + (p->offset - group->trained + first - part) * element;
 }
 
@@ -485,8 +486,9 @@ int ah__run_logits(struct ah_run *run, int64_t row, float *logits)
     const struct ah_operand *from = &last->code[AH_CLASS_HEAD].logits;
     enum ah_dtype dtype = from->meta.dtype;
     int64_t bytes = run->partition->vocab * ah__dtype_bytes(dtype);
-    char *staging = run->host + run->layout->host_staging_offset;
-    AH_TRY(copy(run, AH_LANE_D2H, staging, run->device + run->layout->work_offset + from->offset + row * bytes, bytes));
+    char *staging = run->memory.host + run->layout->host_staging_offset;
+    AH_TRY(copy(run, AH_LANE_D2H, staging, run->memory.device + run->layout->work_offset + from->offset + row * bytes,
+                bytes));
     if (dtype == AH_F32)
         memcpy(logits, staging, (size_t)bytes);
     else

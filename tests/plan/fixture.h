@@ -3,8 +3,8 @@
 #define AH_TESTS_PLAN_FIXTURE_H
 
 #include "base/hash.h"
+#include "layout/layout.h"
 #include "plan/cost.h"
-#include "plan/layout.h"
 #include "sched/switch_table.h"
 
 enum { FIXTURE_LAYERS = 48, FIXTURE_BELOW = 5 };

@@ -40,8 +40,10 @@ static void numbers_are_of_the_group(const struct ah_partition *partition, enum 
         for (int chunk = 0; chunk < CHUNKS; chunk++) {
             struct ah_item item = {
                 .kind = kind, .partition = group, .chunk = chunk, .chunks = CHUNKS, .shadow_set = -1};
-            struct ah_binding binding = {
-                .partition = partition, .class = ah__class_of(group, partition->layers), .group = group, .rank = rank};
+            struct ah_binding binding = {.partition = partition,
+                                         .class = (int)ah__class_of(group, partition->layers),
+                                         .group = group,
+                                         .rank = rank};
             struct ah_addresses at;
             struct ah_work work = {.tasks = 0};
             addresses_fill(&at, room);
@@ -108,11 +110,11 @@ static struct amounts in_run(struct ah_run *run, struct ah_item item)
 {
     struct ah_binding binding = {.partition = run->partition,
                                  .programs = &run->programs,
-                                 .class = ah__class_of(item.partition, run->partition->layers),
+                                 .class = (int)ah__class_of(item.partition, run->partition->layers),
                                  .group = item.partition};
     struct ah_addresses at;
     struct ah_work work = {.tasks = 0};
-    ah__run_addresses(&at, run, &item);
+    ah__addresses(&at, &run->memory, &item);
     assert_ok(ah__bind(&work, &item, &binding, &at));
     return amounts_of(&work);
 }

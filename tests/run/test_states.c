@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "bind/bind.h"
-#include "plan/layout.h"
+#include "layout/layout.h"
 
 /* A float of any bits but those of a NaN. */
 static float any_float(uint64_t seed, uint64_t i)

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "plan/layout.h"
+#include "layout/layout.h"
 #include "run/steps.h"
 
 enum { TINY_LAYERS = 4, TINY_STEPS = 5, TINY_MOST_FLOATS = 40000 };

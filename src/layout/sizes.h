@@ -2,8 +2,8 @@
  * layout.c places the sizes. Both take them from here, so that they cannot differ.
  *
  * Takes a partition, checked switches and the device's own scratch; must not know addresses. */
-#ifndef AH_PLAN_SIZES_H
-#define AH_PLAN_SIZES_H
+#ifndef AH_LAYOUT_SIZES_H
+#define AH_LAYOUT_SIZES_H
 
 #include "partition/partition.h"
 #include "sched/switches.h"

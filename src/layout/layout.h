@@ -15,10 +15,10 @@
  * Gradients are summed in F32 in every compute dtype. A block's are summed in one of one or two areas that blocks use
  * in turn, so that the padding between parameters stays zero. The embedding's and the head's, to which several items
  * add, are summed in their own gradient memory. */
-#ifndef AH_PLAN_LAYOUT_H
-#define AH_PLAN_LAYOUT_H
+#ifndef AH_LAYOUT_LAYOUT_H
+#define AH_LAYOUT_LAYOUT_H
 
-#include "plan/sizes.h"
+#include "layout/sizes.h"
 
 /* One group's optimizer states (parameter p, moments m and v, and p's rest if its master has one) and memory of its
  * own. Blocks on the host have their states in sets (struct ah_layout), and their fetched parameters and gradients in

@@ -527,7 +527,7 @@ static void survives_failing_allocations(void **state)
     ah__layout_free(NULL);
 }
 
-AH_TEST_SUITE("plan/layout", cmocka_unit_test(places_every_area_apart_and_totals_agree),
+AH_TEST_SUITE("layout/layout", cmocka_unit_test(places_every_area_apart_and_totals_agree),
               cmocka_unit_test(ends_with_the_embedding_gradient),
               cmocka_unit_test(keeps_one_saved_set_for_recomputation),
               cmocka_unit_test(selective_blocks_free_what_is_cheap), cmocka_unit_test(work_holds_what_runs),

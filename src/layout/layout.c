@@ -1,4 +1,4 @@
-#include "plan/layout.h"
+#include "layout/layout.h"
 
 #include "bind/bind.h"
 

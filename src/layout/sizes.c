@@ -1,4 +1,4 @@
-#include "plan/sizes.h"
+#include "layout/sizes.h"
 
 #include "bind/bind.h"
 

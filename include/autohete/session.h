@@ -17,81 +17,84 @@ struct ah_session_options {
     const char *model_path;       /* JSON file, a folder with config.json, or a GGUF file */
     int64_t batch;                /* sequences in a step, of all ranks together; 0: 8 */
     int64_t seq;                  /* tokens in a sequence; 0: the model's longest, at most 256 */
-    int64_t micro_batch;          /* sequences, AH_MICRO_BATCH_WHOLE, or AH_MICRO_BATCH_AUTO: the fastest size */
-    bool fixed_micro_batch;       /* a refused budget does not name a smaller micro-batch that fits */
+    int64_t micro_batch;          /* sequences in one, AH_MICRO_BATCH_WHOLE, or AH_MICRO_BATCH_AUTO: the fastest size */
+    bool fixed_micro_batch;       /* if the budget is refused, the message does not advise other options */
     double clip;                  /* limit of the global gradient norm; 0: none */
-    bool pack;                    /* sequences hold several documents */
+    bool pack;                    /* sequences have several documents */
     const char *dtype;            /* "fp32" or "bf16"; null: fp32, with `hardware` bf16 */
     const char *device;           /* as for ah_dev_open; null: "auto" */
     struct ah_dev_options dev;
     const char *hardware;     /* as for ah_hardware_load: times are estimated for that machine, no device is opened */
-    int hardware_ranks;       /* devices of `hardware` that share model and batch; 0: 1. More than it has: the machine
-                              * called NAME-xN is looked for */
+    int hardware_ranks;       /* devices of `hardware` that share model and batch; 0: 1. If it has fewer, the machine
+                               * called NAME-xN is used */
     const char *optimizer;    /* as in struct ah_estimate_options */
-    struct ah_budget budget;  /* 0 or AH_NO_LIMIT: what the device, or `hardware`, has. host_bytes is the machine's */
+    struct ah_budget budget;  /* 0 or AH_NO_LIMIT: all memory of the device, or of `hardware`. host_bytes is of the
+                               * whole machine */
     const char *plan;         /* "auto" (also null), or as for ah_plan_parse */
     const char *policy;       /* null: "autohete" */
-    const char *profile_path; /* a saved profile; null: measured, or taken from the cache */
+    const char *profile_path; /* file of a saved profile; null: measured, or taken from the cache */
     struct ah_profile_options profile;
     const struct ah_plan *warm_start; /* as in struct ah_search_options; null: none */
     int effort;                       /* as in struct ah_search_options */
-    const char *master, *moments;     /* what is kept of parameters and of Adam's moments, as for training */
-    bool strict;                      /* keys of config.json that are not known here are refused */
+    const char *master, *moments;     /* types in which parameters and Adam's moments are kept, as for training */
+    bool strict;                      /* unknown keys of config.json are refused */
     struct ah_tuning tuning;          /* what is trained; all zero: everything */
     int passes;                       /* as in struct ah_search_options; not beside a plan that is given */
 };
 
-/* In the order in which one needs the other. */
+/* Stages of a session; each needs those before it. */
 enum ah_session_stage {
     AH_SESSION_MODEL,     /* options are checked and the model is loaded */
-    AH_SESSION_PARTITION, /* graph and partition; with AH_MICRO_BATCH_AUTO not before the plan */
-    AH_SESSION_DEVICE,    /* open, and the budget is known */
-    AH_SESSION_PROFILE,   /* with AH_MICRO_BATCH_AUTO the plan, too */
+    AH_SESSION_PARTITION, /* graph and partition are made; with AH_MICRO_BATCH_AUTO only with the profile */
+    AH_SESSION_DEVICE,    /* the device is open, and the budget is known */
+    AH_SESSION_PROFILE,   /* the profile is made; with AH_MICRO_BATCH_AUTO the plan, too */
     AH_SESSION_PLAN
 };
 
-/* What a session has found so far. */
+/* Facts that a session has found so far. */
 struct ah_session_info {
     const char *dtype; /* "fp32" or "bf16" */
     int64_t seq;
     int64_t rank_batch;      /* sequences in a step of one rank */
     int64_t micro_batch;     /* sequences in a micro-batch; 0: not chosen yet */
-    int micro_batches;       /* of one rank in a step; 0: not chosen yet */
+    int micro_batches;       /* micro-batches of one rank in a step; 0: not chosen yet */
     bool micro_batch_chosen; /* AH_MICRO_BATCH_AUTO was asked for */
-    int rank, world_size;    /* of the program's ranks, or of `hardware` */
-    struct ah_budget budget; /* of one rank; open ends are filled in when device or hardware is known */
+    int rank, world_size;    /* those of the program, or of `hardware` */
+    struct ah_budget budget; /* budget of one rank; limits that were not given are filled in when device or hardware is
+                              * known */
     bool has_device;
-    struct ah_device device;          /* with has_device */
-    struct ah_hardware_info hardware; /* name null: none */
-    int64_t profile_kept_s;           /* the profile's age when it came from the cache, else -1 */
+    struct ah_device device;          /* set if has_device */
+    struct ah_hardware_info hardware; /* name null: no hardware is described */
+    int64_t profile_kept_s;           /* age in seconds of a profile from the cache, else -1 */
 };
 
 struct ah_session;
 
 /* Checks the options and loads the model. Nothing is measured or written. The caller closes *out. With several ranks
- * this and ah_session_reach are collective, and a failure of one rank is everybody's. AH_EINPUT names the option. */
+ * this and ah_session_reach are collective, and fail on all ranks if they fail on one. AH_EINPUT names the option. */
 AH_API int ah_session_open(struct ah_session **out, const struct ah_session_options *options);
 AH_API void ah_session_close(struct ah_session *session);
-/* Makes everything up to a stage that is not there yet. The device is opened when DEVICE is asked for, or when times
- * have to be measured on it: not for `hardware` or a saved profile. A saved profile must be of the device where that is
- * open (AH_ESTALE). AH_EBUDGET names the smallest budget that works, and what else would (struct ah_advice). With
- * several ranks all take rank 0's plan. */
+/* Makes everything up to a stage that is not made yet. The device is opened if DEVICE is asked for, or if times have to
+ * be measured on it: not for `hardware` or a saved profile. AH_ESTALE: a saved profile is not of the device that is
+ * open. AH_EBUDGET: the message names the smallest budget that works, and a change of options that would (struct
+ * ah_advice). With several ranks all take rank 0's plan. */
 AH_API int ah_session_reach(struct ah_session *session, enum ah_session_stage stage);
 
-/* What would make a step fit that a budget refuses. */
+/* A change of options with which a step fits a budget that refuses it. */
 struct ah_advice {
-    char change[96];     /* as options of the commands: "--moments int8", "--lora-rank 16 --frozen nf4"; "": nothing */
-    double tokens_per_s; /* predicted, of all ranks; 0: nobody asked, or times would have to be measured */
+    char change[96];     /* options of the commands: "--moments int8", "--lora-rank 16 --frozen nf4"; "": there is
+                          * none */
+    double tokens_per_s; /* predicted, of all ranks; 0: not asked for, or times would have to be measured */
 };
-/* Where no plan fits `budget`, which is one rank's, under `policy` (null: the session's own): the smallest change of
- * the session's options with which one does. In this order: another number of passes, smaller micro-batches, fewer
- * sequences, smaller moments, also with smaller masters, adapters, also beside codes. Nothing where neither device nor
- * hardware is there to say what programs need, or for a plan that was read from a file. `times`: also how fast
- * `hardware` is with it. */
+/* Finds advice if no plan fits `budget`, which is of one rank, under `policy` (null: the session's own): the smallest
+ * change of the session's options with which a plan fits. It is the first of these: another number of passes, smaller
+ * micro-batches, fewer sequences, smaller moments, also with smaller masters, adapters, also with frozen matrices in
+ * codes. There is no advice if neither device nor hardware tells what programs need, or for a plan that was read from a
+ * file. `times`: also predicts the speed with it, for `hardware`. */
 AH_API int ah_session_advise(struct ah_advice *out, const struct ah_session *session, const struct ah_budget *budget,
                              const char *policy, bool times);
 
-/* The session's own, null before their stage; valid until it is closed. */
+/* Return the session's objects; null before their stage; valid until the session is closed. */
 AH_API const struct ah_session_info *ah_session_get(const struct ah_session *session);
 AH_API const struct ah_model *ah_session_model(const struct ah_session *session);
 AH_API const struct ah_graph *ah_session_graph(const struct ah_session *session);
@@ -99,9 +102,9 @@ AH_API const struct ah_partition *ah_session_partition(const struct ah_session *
 AH_API const struct ah_profile *ah_session_profile(const struct ah_session *session);
 AH_API const struct ah_plan *ah_session_plan(const struct ah_session *session);
 
-/* Tells the median time of `steps` steps under the plan. When it is off the prediction by more than a fifth, over at
- * least ten steps and one second, the profile is removed from the cache, so that the next session measures again;
- * *dropped says so. With AH_MICRO_BATCH_AUTO that is the profile of the chosen size. Collective. */
+/* Reports the median time of `steps` steps under the plan. If it is off the prediction by more than a fifth, over at
+ * least ten steps and one second, the profile is removed from the cache, so that the next session measures again, and
+ * *dropped is true. With AH_MICRO_BATCH_AUTO that is the profile of the chosen size. Collective. */
 AH_API int ah_session_measured(bool *dropped, struct ah_session *session, int64_t step_ns, int64_t steps);
 
 #ifdef __cplusplus

@@ -17,7 +17,8 @@ struct ah_session_options {
     const char *model_path;       /* JSON file, a folder with config.json, or a GGUF file */
     int64_t batch;                /* sequences in a step, of all ranks together; 0: 8 */
     int64_t seq;                  /* tokens in a sequence; 0: the model's longest, at most 256 */
-    int64_t micro_batch;          /* sequences in one, AH_MICRO_BATCH_WHOLE, or AH_MICRO_BATCH_AUTO: the fastest size */
+    int64_t micro_batch;          /* sequences in a micro-batch, AH_MICRO_BATCH_WHOLE, or AH_MICRO_BATCH_AUTO: the
+                                   * fastest */
     bool fixed_micro_batch;       /* if the budget is refused, the message does not advise other options */
     double clip;                  /* limit of the global gradient norm; 0: none */
     bool pack;                    /* sequences have several documents */

@@ -59,7 +59,7 @@ struct ah_generate_options {
                                 * penalty */
     uint64_t seed;
     const char *device; /* as for ah_dev_open; default "auto" */
-    int threads;        /* of the CPU; 0: one per core */
+    int threads;        /* threads of the CPU device; 0: one per core */
     /* Called for each new token with the characters that it completes, possibly none, and none of special tokens. The
      * text is valid during the call and may contain zero bytes. A nonzero result stops. At the end, token -1 gives the
      * bytes of an incomplete last character. */
@@ -99,7 +99,7 @@ struct ah_eval_options {
     int64_t batch;         /* windows at a time; 0: 8 */
     int64_t seq;           /* tokens in a window; 0: the training's, else the model's longest, at most 1024 */
     const char *device;    /* as for ah_dev_open; null: "auto" */
-    int threads;           /* of the CPU; 0: one per core */
+    int threads;           /* threads of the CPU device; 0: one per core */
     /* Called with the windows done and in all, of the current file. A nonzero result ends with AH_ESTOP. May be
      * null. */
     int (*on_progress)(int64_t done, int64_t windows, void *context);

@@ -175,7 +175,8 @@ struct ah_plan {
     int64_t resident_ns;       /* a step with everything on the device, predicted; 0: it does not fit, or was not asked
                                 * for */
     char policy[24];           /* one of ah_policy_names() */
-    uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
+    uint64_t signature;        /* signature of the partition: model structure, batch, sequence, dtype, version; 0 until
+                                * planned */
     int frozen_below; /* the model's lowest blocks that are frozen and go with its frozen embedding; `layers` does not
                        * count them */
     bool embedding_frozen, blocks_frozen, head_frozen; /* nothing of that part is trained: it has no gradient and no
@@ -323,7 +324,7 @@ struct ah_evaluation {
     struct ah_plan plan;             /* the fastest that fits, else the smallest */
     double tflops_model;             /* model flops (forward + backward, no recomputation) per second and rank / 1e12 */
     double tflops_hardware;          /* the same with recomputation counted */
-    double tokens_per_s;             /* of all ranks */
+    double tokens_per_s;             /* predicted for all ranks */
     double lane_busy[AH_LANE_COUNT]; /* fraction of a steady step that each lane is busy */
 };
 AH_API int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition,

@@ -97,7 +97,7 @@ static int check_single(const struct simulate_args *args, const struct ah_compar
     return AH_OK;
 }
 
-/* Shows a plan given by hand (--plan) on a described machine. */
+/* Shows a plan given by hand (--plan) for a described machine. */
 static int compare_plan(struct ah_compare *compare, const struct simulate_args *args)
 {
     int status = ah__compare_point(compare, 0);

@@ -64,9 +64,7 @@ static void signals_init(void)
     struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof stop_signals / sizeof stop_signals[0]; i++)
-        if (sigaction(stop_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* ignored ones stay
-                                                                                             * ignored, as under
-                                                                                             * nohup */
+        if (sigaction(stop_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as under nohup */
             sigaction(stop_signals[i], &action, NULL);
     signal(SIGPIPE, SIG_IGN); /* if the reader of the progress exits, the training goes on */
 }

@@ -31,8 +31,7 @@ void ah__out_text(FILE *to, const char *text, size_t length)
         } else if (*text == '"' || *text == '\\') {
             fprintf(to, "\\%c", *text);
         } else if (control) {
-            fprintf(to, "\\u%04x", (unsigned char)text[bytes - 1]); /* of a control character of two bytes, the second
-                                                                     * is the code */
+            fprintf(to, "\\u%04x", (unsigned char)text[bytes - 1]); /* the last byte is the code */
         } else {
             fwrite(text, 1, bytes, to);
         }

@@ -8,7 +8,7 @@
 void ah__out_number(FILE *to, double value);
 /* Prints a quoted string; bytes that are not UTF-8 become U+FFFD. */
 void ah__out_string(FILE *to, const char *text);
-/* Prints `length` bytes, which may include zeros, as such a quoted string. */
+/* Prints `length` bytes, which may include zeros, as a quoted string. */
 void ah__out_text(FILE *to, const char *text, size_t length);
 /* Prints JSON text on one line. */
 void ah__out_line(FILE *to, const char *json);

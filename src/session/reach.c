@@ -5,7 +5,8 @@
 #include "plan/search.h"
 #include "session/session.h"
 
-/* If steps are off their prediction by more than this share, and there are enough of them, the profile is wrong. */
+/* If steps are off their prediction by more than this share, and there are enough of them, the profile no longer
+ * fits. */
 static const double off_most = 0.2;
 enum { STEPS_LEAST = 10 };
 static const int64_t all_least_ns = 1000000000;

@@ -24,7 +24,7 @@
 
 struct ah_checkpoint {
     char *folder;            /* absolute path of this step's folder; null: no checkpoint */
-    char *run_folder;        /* the folder that holds it */
+    char *run_folder;        /* the training's folder, which contains it */
     char *passed_over;       /* why a newer one was not taken; null: it is the newest */
     char *data_path;         /* text of ah__mixture_text */
     char *base;              /* absolute path of the weights that adapters adapt; null: no adapters */

@@ -36,7 +36,7 @@ struct ah_loop {
     int64_t learned;    /* targets that counted, in all steps of this loop */
     bool stopped;       /* the stop flag was set, on any rank */
     int64_t saved_step; /* last step that was given to save; -1: none */
-    bool saved_last;    /* that save was the last one, so it is on disk */
+    bool saved_last;    /* it was saved as the last step, so it is on disk */
     int64_t clipped_steps, skipped_steps;
 
     /* Private. */

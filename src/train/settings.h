@@ -22,7 +22,7 @@ struct ah_settings {
     struct ah_tuning_settings tuning;
     enum ah_decay decay;
     int logs;            /* AH_LOG_ bits: formats written beside the JSON lines */
-    bool skip_nonfinite; /* a step whose norm is not finite is skipped; false: it ends the training */
+    bool skip_nonfinite; /* true: a step whose norm is not finite is skipped; false: it ends the training */
 };
 
 /* Returns the schedule of the learning rate, which ends at lr_steps; 0: with the training. */

@@ -11,8 +11,8 @@
 #include "infer/export_name.h"
 #include "infer/export_type.h"
 #include "source/model_files.h"
-#include "train/weight_tensors.h"
-#include "train/weights.h"
+#include "source/source.h"
+#include "source/weight_tensors.h"
 
 struct export
 {
@@ -34,7 +34,7 @@ struct export
 static int weights_open(struct export *to)
 {
     char *path = NULL;
-    AH_TRY(ah__weights_find(&path, to->folder));
+    AH_TRY(ah__source_weights(&path, to->folder));
     if (!path)
         return ah__fail(AH_EINPUT, "%s: found no weights, expected model.safetensors in it", to->folder);
     to->from.weights = path;
@@ -184,7 +184,7 @@ static int general_put(struct export *to)
         if (to->graph->values[i].name)
             parameters += ah__shape_count(&to->graph->values[i].meta.shape);
     ah__export_size_label(label, parameters);
-    AH_TRY(ah__export_name(&name, to->folder, named(to)));
+    AH_TRY(ah__export_name(&name, to->tensors.gguf, to->folder, named(to)));
     int status = ah__gguf_name_settle(&settled, &to->notes, to->from.tokenizer, name);
     ah__free(name);
     AH_TRY(status);

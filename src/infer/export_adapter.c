@@ -147,7 +147,7 @@ static int name_put(struct adapter_export *to)
     char *last = strrchr(folder, '/');
     if (last && last > folder && (strcmp(last, "/checkpoint") == 0 || strncmp(last, "/step-", 6) == 0))
         *last = 0;
-    int status = ah__export_name(&name, to->from->adapter, folder);
+    int status = ah__export_name(&name, NULL, to->from->adapter, folder);
     if (status == AH_OK)
         ah__gguf_put_text(to->writer, "general.name", name);
     ah__free(name);

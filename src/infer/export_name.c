@@ -81,23 +81,18 @@ static int config_name(char **name, const char *folder)
     return loaded ? status : AH_OK;
 }
 
-static int gguf_name(char **name, const char *path)
+static int gguf_name(char **name, const struct ah_gguf *file)
 {
-    struct ah_gguf *file;
     const char *found = NULL;
-    AH_TRY(ah__gguf_open(&file, path));
-    int status = ah__gguf_text(&found, file, "general.name");
-    if (status == AH_OK && found)
-        status = ah__strdup(name, found);
-    ah__gguf_close(file);
-    return status;
+    AH_TRY(ah__gguf_text(&found, file, "general.name"));
+    return found ? ah__strdup(name, found) : AH_OK;
 }
 
-int ah__export_name(char **name, const char *folder, const char *named)
+int ah__export_name(char **name, const struct ah_gguf *file, const char *folder, const char *named)
 {
     char *real;
     *name = NULL;
-    AH_TRY(ah__gguf_is(folder) ? gguf_name(name, folder) : config_name(name, folder));
+    AH_TRY(file ? gguf_name(name, file) : config_name(name, folder));
     if (*name)
         return AH_OK;
     AH_TRY(ah__path_real(&real, named));

@@ -6,12 +6,11 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "bind/bind.h"
-#include "gguf/gguf.h"
 #include "sched/sched.h"
 #include "source/adapter_files.h"
 #include "source/folder.h"
 #include "source/model_chat.h"
-#include "source/model_path.h"
+#include "source/source.h"
 #include "train/weights.h"
 
 /* ---- which files ------------------------------------------------------------------------------------------------- */
@@ -19,7 +18,7 @@
 /* Finds weights that are no checkpoint of a training. The error of a folder without both says what is missing. */
 static int find_weights(struct ah_inference *inference, const char *path)
 {
-    AH_TRY(ah__weights_find(&inference->weights, path));
+    AH_TRY(ah__source_weights(&inference->weights, path));
     if (!inference->weights)
         return ah__fail(AH_EINPUT, "%s: found no checkpoint and no weights, expected model.safetensors in it", path);
     return AH_OK;
@@ -62,13 +61,8 @@ static int read_adapter(struct ah_inference *inference, bool names_base)
 
 static int find_model(struct ah_inference *inference, const char *path)
 {
-    char *folder = NULL, *config;
-    AH_TRY(ah__sprintf(&config, "%s/config.json", path));
-    bool trained = ah__folder_find(&folder, path) == AH_OK,
-         plain = !trained && (ah__path_exists(config) || ah__gguf_is(path));
-    ah__free(folder);
-    ah__free(config);
-    if (plain)
+    enum ah_source_kind kind = ah__source_kind(path);
+    if (kind == AH_SOURCE_FOLDER || kind == AH_SOURCE_GGUF)
         return find_weights(inference, path);
     AH_TRY(ah__checkpoint_open(&inference->checkpoint, path, false));
     if (inference->checkpoint.settings.tuning.lora_rank)
@@ -123,8 +117,7 @@ static int fit_adapter(struct ah_inference *inference)
 
 int ah__inference_open(struct ah_inference *inference, const char *path, const char *adapter)
 {
-    AH_TRY(ah__model_path_check(path));
-    AH_TRY(ah__model_place(&inference->place, path));
+    AH_TRY(ah__source_place_of_weights(&inference->place, path));
     AH_TRY(find(inference, inference->place, adapter));
     const char *folder = ah__inference_folder(inference);
     AH_TRY(ah_model_load(&inference->model, folder));

@@ -9,7 +9,7 @@
 #include "train/checkpoint.h"
 
 struct ah_inference {
-    char *place;                       /* opened path: a folder or GGUF file (source/model_path.h) */
+    char *place;                       /* opened path: a folder or GGUF file (source/source.h) */
     struct ah_checkpoint checkpoint;   /* its folder is null if the weights are no checkpoint's */
     char *weights;                     /* file of weights; null: a checkpoint without adapter has them */
     char *adapter, *base;              /* folders of the adapter and of the base model that it names; null: none */

@@ -11,8 +11,8 @@
 #include "op/bf16.h"
 #include "source/adapter_files.h"
 #include "source/new_folder.h"
-#include "train/weight_tensors.h"
-#include "train/weights.h"
+#include "source/source.h"
+#include "source/weight_tensors.h"
 
 struct merge {
     const char *folder;
@@ -33,7 +33,7 @@ static int tensors_open(struct merge *merge, const char *path, const char *given
     if (!merge->from.adapter)
         return ah__fail(AH_EINPUT, "%s: found no adapter, expected one: it has " AH_ADAPTER_CONFIG, path);
     merge->folder = ah__inference_folder(&merge->from);
-    int status = ah__weights_find(&weights, merge->folder);
+    int status = ah__source_weights(&weights, merge->folder);
     if (status == AH_OK && !weights)
         status = ah__fail(AH_EINPUT, "%s: found no weights, expected " AH_SHARDS_FILE " in it", merge->folder);
     if (status == AH_OK)

@@ -1,22 +1,14 @@
 #include "model/model.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/file.h"
 #include "base/hash.h"
-#include "gguf/config.h"
-#include "gguf/files.h"
 #include "graph/graph.h"
 #include "graph/tuning.h"
 #include "model/config.h"
 #include "model/family.h"
 #include "model/keys.h"
-#include "source/adapter_config.h"
-#include "source/model_path.h"
-
-enum { CONFIG_BYTES = 1 << 20 };
+#include "source/source.h"
 
 struct ah_model {
     struct ah_model_def def;
@@ -154,73 +146,24 @@ int ah__model_parse(struct ah_model **out, const char *text, size_t length, cons
     return status;
 }
 
-/* Sets *out if the path is a folder. A missing or unreadable path is no failure here: reading it fails with a
- * message. */
-static int is_folder(bool *out, const char *path)
-{
-    struct stat info;
-    bool seen = stat(path, &info) == 0;
-    *out = seen && S_ISDIR(info.st_mode);
-    bool argument = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ENAMETOOLONG || errno == ELOOP;
-    return seen || argument ? AH_OK : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
-}
-
-/* Appends a note about a split file to the model's notes. */
-static int note_split(struct ah_model *model, const char *path)
+/* Appends a note to the model's notes. */
+static int note_add(struct ah_model *model, const char *added)
 {
     char *note;
-    AH_TRY(ah__sprintf(&note, "%s%s%s: %s", model->note ? model->note : "", model->note ? "; " : "", path,
-                       ah__gguf_splits_note));
+    AH_TRY(ah__sprintf(&note, "%s%s%s", model->note ? model->note : "", model->note ? "; " : "", added));
     ah__free(model->note);
     model->note = note;
     return AH_OK;
 }
 
-static int gguf_parse(struct ah_model **out, const struct ah_gguf *file, const char *path)
-{
-    char *text;
-    bool by_default;
-    AH_TRY(ah__gguf_splits_by_default(&by_default, file));
-    AH_TRY(ah__gguf_config(&text, file));
-    int status = ah__model_parse(out, text, strlen(text), path);
-    ah__free(text);
-    if (status == AH_OK && by_default && (status = note_split(*out, path)) != AH_OK)
-        ah_model_free(*out);
-    return status;
-}
-
-static int gguf_load(struct ah_model **out, const char *path)
-{
-    struct ah_gguf *file;
-    AH_TRY(ah__gguf_open(&file, path));
-    int status = gguf_parse(out, file, path);
-    ah__gguf_close(file);
-    return status;
-}
-
 int ah_model_load(struct ah_model **out, const char *path)
 {
-    char *file, *text;
-    size_t length;
-    bool folder;
-    AH_TRY(ah__model_path_check(path));
-    AH_TRY(is_folder(&folder, path));
-    if (ah__gguf_is(path))
-        return gguf_load(out, path);
-    AH_TRY(ah__sprintf(&file, folder ? "%s/config.json" : "%s", path));
-    if (folder && !ah__path_exists(file) && ah__adapter_config_exists(path)) {
-        ah__free(file);
-        return ah__fail(AH_EINPUT,
-                        "%s: found an adapter, expected the model that it is of, and this folder as the adapter "
-                        "(--adapter)",
-                        path);
-    }
-    int status = ah__file_read(&text, &length, file, CONFIG_BYTES);
-    if (status == AH_OK) {
-        status = ah__model_parse(out, text, length, file);
-        ah__free(text);
-    }
-    ah__free(file);
+    struct ah_source_config config;
+    AH_TRY(ah__source_config(&config, path));
+    int status = ah__model_parse(out, config.text, config.length, config.path);
+    if (status == AH_OK && config.note && (status = note_add(*out, config.note)) != AH_OK)
+        ah_model_free(*out);
+    ah__source_config_free(&config);
     return status;
 }
 

@@ -10,8 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "gguf/gguf.h"
-#include "tokenizer/tokenizer.h"
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -218,16 +216,4 @@ int ah__model_path_check(const char *path)
         if (ends_with(path, weights[i]))
             return weights_file(path);
     return S_ISREG(found.st_mode) ? pointer_check(path) : AH_OK;
-}
-
-int ah__model_place(char **place, const char *path)
-{
-    struct stat found;
-    AH_TRY(ah__tokenizer_folder(place, path));
-    if (*place)
-        return AH_OK;
-    if (stat(path, &found) != 0 || !S_ISREG(found.st_mode) || ah__gguf_is(path))
-        return ah__strdup(place, path);
-    return ah__fail(AH_EINPUT, "%s: found %s, expected a folder with config.json and weights, or a GGUF file", path,
-                    ends_with(path, ".json") ? "a configuration without weights" : "another file");
 }

@@ -6,9 +6,6 @@
 
 #include "base/status.h"
 
-/* Gives the place of a model's weights: the path itself, or a config.json's folder. Freed with ah__free. AH_EINPUT: a
- * file without weights; a missing path is reported by its reader. */
-int ah__model_place(char **place, const char *path);
 /* Returns AH_EINPUT for a path that is known not to be a model; AH_OK for everything else, missing files too.
  * AH_ENOMEM. */
 int ah__model_path_check(const char *path);

@@ -6,7 +6,7 @@
 
 #include "autohete.h"
 #include "source/adapter_config.h"
-#include "train/weight_tensors.h"
+#include "source/weight_tensors.h"
 
 struct ah_adapter_tensors {
     struct ah_adapter_config config; /* once fitted, its targets are those that the model has */

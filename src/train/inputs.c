@@ -3,13 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "gguf/gguf.h"
 #include "model/model.h"
 #include "plan/search.h"
 #include "sched/sched.h"
 #include "source/folder.h"
+#include "source/source.h"
 #include "train/training.h"
 #include "train/weights.h"
 
@@ -63,28 +62,14 @@ static int open_model(struct ah_training *training)
     return training->resumed.folder ? ah__checkpoint_check_model(&training->resumed, training->model) : AH_OK;
 }
 
-/* Sets *out to the place of a model's weights: a GGUF file, or the folder, also if its config.json is named. */
-static int weights_place(char **out, const char *model_path)
-{
-    AH_TRY(ah__tokenizer_folder(out, model_path));
-    return *out ? AH_OK : ah__strdup(out, model_path);
-}
-
-/* Returns true if the path names a config.json, not its folder. */
-static bool names_config(const char *model_path)
-{
-    struct stat found;
-    return stat(model_path, &found) == 0 && !S_ISDIR(found.st_mode) && !ah__gguf_is(model_path);
-}
-
 /* Notes that weights beside the model are not used, also if they could not be read. */
 static int tell_random(const struct ah_training *training, bool asked)
 {
     const char *model_path = training->options->model ? NULL : training->options->model_path;
     char *path = NULL, *place = NULL;
-    int status = model_path ? weights_place(&place, model_path) : AH_OK;
+    int status = model_path ? ah__source_place(&place, model_path) : AH_OK;
     if (status == AH_OK && place)
-        status = ah__weights_find(&path, place);
+        status = ah__source_weights(&path, place);
     bool there = path || status == AH_EINPUT;
     if (there && asked)
         ah__training_note(training, "starting from random parameters, as asked, and not from the weights in %s", place);
@@ -99,15 +84,6 @@ static int tell_random(const struct ah_training *training, bool asked)
     return status == AH_EINPUT ? AH_OK : status;
 }
 
-static int find_named(struct ah_training *training, const char *model_path)
-{
-    char *place;
-    AH_TRY(weights_place(&place, model_path));
-    int status = ah__weights_find(&training->weights, place);
-    ah__free(place);
-    return status;
-}
-
 /* Finds the weights that a checkpoint's adapters adapt; the checkpoint itself does not have them. */
 static int find_base(struct ah_training *training)
 {
@@ -115,7 +91,7 @@ static int find_base(struct ah_training *training)
     if (!training->resumed.settings.tuning.lora_rank)
         return AH_OK;
     uint64_t signature;
-    AH_TRY(base ? find_named(training, base) : AH_OK);
+    AH_TRY(base ? ah__source_weights(&training->weights, base) : AH_OK);
     if (!training->weights)
         return ah__fail(AH_EINPUT,
                         "%s: found no weights, expected those that the adapters of %s were trained on; --model FOLDER "
@@ -152,10 +128,10 @@ static int find_weights(struct ah_training *training)
     if (training->resumed.folder)
         return find_base(training);
     bool named = options->model_path && !options->model;
-    if (random || (named && !wanted && names_config(options->model_path)))
+    if (random || (named && !wanted && ah__source_kind(options->model_path) == AH_SOURCE_CONFIG))
         return tell_random(training, random);
     if (named)
-        AH_TRY(find_named(training, options->model_path));
+        AH_TRY(ah__source_weights(&training->weights, options->model_path));
     if (training->weights)
         ah__training_note(training, "starting from the weights in %s", training->weights);
     if (wanted && !training->weights)

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "source/model_tokenizer.h"
+#include "source/source.h"
 #include "train/pictures.h"
 #include "train/weights.h"
 
@@ -116,10 +117,10 @@ static int fill_base(struct ah_checkpoint *state, const struct ah_training *trai
         AH_TRY(ah__strdup(&state->base_name, name));
     if (!path)
         return ah__strdup(&state->base, training->resumed.base);
-    char *folder; /* model_path may name its config.json */
-    AH_TRY(ah__tokenizer_folder(&folder, path));
-    int status = ah__path_real(&state->base, folder ? folder : path);
-    ah__free(folder);
+    char *place;
+    AH_TRY(ah__source_place(&place, path));
+    int status = ah__path_real(&state->base, place);
+    ah__free(place);
     return status;
 }
 

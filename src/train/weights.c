@@ -1,78 +1,13 @@
 #include "train/weights.h"
 
-#include <dirent.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "gguf/gguf.h"
 #include "io/shards.h"
 #include "train/adapter_tensors.h"
-
-/* ---- which file -------------------------------------------------------------------------------------------------- */
-
-/* Weights in forms that are not read. A folder that has them is expected to use them, so random parameters must be
- * asked for. */
-static const struct {
-    const char *pattern, *what;
-} other_forms[] = {
-    {"pytorch_model*.bin*",
-     "pickled weights, which are not read since a pickle may run any code; expected " AH_SHARDS_FILE
-     ", as Python makes of it by AutoModelForCausalLM.from_pretrained(FOLDER)"
-     ".save_pretrained(FOLDER)"},
-    {AH_ADAPTER_FILE, "an adapter, expected the model that it is of, and this folder as the adapter (--adapter)"},
-    {"*.safetensors", "weights under this name, expected " AH_SHARDS_FILE " or " AH_SHARDS_INDEX},
-    {"tf_model*.h5*", "weights of TensorFlow, expected " AH_SHARDS_FILE},
-    {"*.pt*", "pickled weights, which are not read since a pickle may run any code; expected " AH_SHARDS_FILE},
-    {"*.ckpt*", "weights of another program, expected " AH_SHARDS_FILE},
-    {"*.onnx*", "weights of ONNX, expected " AH_SHARDS_FILE},
-    {"flax_model*.msgpack*", "weights of Flax, expected " AH_SHARDS_FILE},
-    {"*.gguf", "weights in GGUF, expected the file itself as the model (--model FOLDER/NAME.gguf), " AH_SHARDS_FILE},
-};
-
-static const char *other_form(const char *name)
-{
-    for (size_t i = 0; i < AH_LENGTH(other_forms); i++)
-        if (fnmatch(other_forms[i].pattern, name, 0) == 0)
-            return other_forms[i].what;
-    return NULL;
-}
-
-/* Fails if the folder has weights in another form. AH_OK also if it is not a folder. */
-static int others_check(const char *folder)
-{
-    DIR *list = opendir(folder);
-    int status = AH_OK;
-    if (!list)
-        return AH_OK;
-    for (struct dirent *entry; status == AH_OK && (entry = readdir(list));) {
-        const char *what = other_form(entry->d_name);
-        if (what)
-            status = ah__fail(AH_EINPUT, "%s/%s: found %s, or that random parameters are asked for", folder,
-                              entry->d_name, what);
-    }
-    closedir(list);
-    return status;
-}
-
-int ah__weights_find(char **path, const char *model_path)
-{
-    static const char *const names[] = {AH_SHARDS_FILE, AH_SHARDS_INDEX};
-    *path = NULL;
-    if (ah__gguf_is(model_path))
-        return ah__strdup(path, model_path);
-    for (size_t i = 0; i < AH_LENGTH(names); i++) {
-        AH_TRY(ah__sprintf(path, "%s/%s", model_path, names[i]));
-        if (access(*path, F_OK) == 0)
-            return AH_OK;
-        ah__free(*path);
-        *path = NULL;
-    }
-    return others_check(model_path);
-}
 
 /* ---- matching tensors and parameters ----------------------------------------------------------------------------- */
 

@@ -10,11 +10,6 @@
 
 #include "run/run.h"
 
-/* Sets *path to the weights' file, or the index of several, if `model_path` is a GGUF file or a folder that has one, to
- * be freed with ah__free; else to null. AH_EINPUT: the weights have a form that is not read; the message says how to
- * convert pickled ones. */
-int ah__weights_find(char **path, const char *model_path);
-
 struct ah_adapter_tensors;
 enum { AH_WEIGHTS_NOTE_SIZE = 320 };
 /* Copies tensors (F32, F16, BF16, or a GGUF type) one by one into a drained run, then those of the adapter (null:

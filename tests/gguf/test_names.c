@@ -142,7 +142,7 @@ static void names_are_titles(void **state)
         snprintf(path, sizeof path, "%s/config.json", folder);
         if (rows[i].config)
             assert_ok(ah__file_write(path, rows[i].config, strlen(rows[i].config)));
-        assert_ok(ah__export_name(&name, folder, folder));
+        assert_ok(ah__export_name(&name, NULL, folder, folder));
         assert_string_equal(name, rows[i].expected);
         ah__free(name);
     }

@@ -7,8 +7,8 @@
 #include "gguf/config.h"
 #include "gguf/write.h"
 #include "golden/gguf_same.h"
+#include "source/weight_tensors.h"
 #include "train/tiny.h"
-#include "train/weight_tensors.h"
 
 static const char *golden(char path[512], const char *name)
 {

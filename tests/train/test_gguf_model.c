@@ -11,8 +11,8 @@
 #include "golden/crc.h"
 #include "source/model_files.h"
 #include "source/model_tokenizer.h"
+#include "source/weight_tensors.h"
 #include "train/tiny.h"
-#include "train/weight_tensors.h"
 
 static const char *golden(char path[512], const char *name, const char *ending)
 {

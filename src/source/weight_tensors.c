@@ -1,4 +1,4 @@
-#include "train/weight_tensors.h"
+#include "source/weight_tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

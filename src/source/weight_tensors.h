@@ -1,8 +1,8 @@
 /* The tensors of a model's weights in any file: safetensors, an index of several, or GGUF. Takes a path, returns named
  * tensors and their values as floats. Names are Hugging Face's: GGUF's are translated, and prefixes that tools put
  * before all names ("module.", "_orig_mod.", "base_model.model.") are removed. Knows no partition and no run. */
-#ifndef AH_TRAIN_WEIGHT_TENSORS_H
-#define AH_TRAIN_WEIGHT_TENSORS_H
+#ifndef AH_SOURCE_WEIGHT_TENSORS_H
+#define AH_SOURCE_WEIGHT_TENSORS_H
 
 #include "base/alloc.h"
 #include "gguf/config.h"

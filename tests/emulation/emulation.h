@@ -58,6 +58,8 @@ cudaError_t emulation_enqueue(cudaStream_t stream, const char *what, void (*run)
                               size_t bytes);
 /* Whether all of [address, address + bytes) is of one cudaMalloc. */
 bool emulation_is_device(const void *address, size_t bytes);
+/* The cudaMalloc that an address lies in, or false. */
+bool emulation_device_range(const void *address, const void **from, size_t *bytes);
 /* Counts a library's object that is made (1) or given back (-1). */
 void emulation_library_object(int change);
 void emulation_count_product(void);

@@ -14,6 +14,8 @@ extern "C" {
 struct emulation_launch {
     const void *kernel;             /* its address: its name in messages, and where its shared variables lie */
     void (*run)(const void *bound); /* one thread of it */
+    /* Instead of `run`, if not null: all blocks, in an order by the seed. 0, or the error after an objection. */
+    int (*run_all)(const struct emulation_launch *launch, unsigned long long seed);
     dim3 grid, block;
     size_t shared_bytes;
     cudaStream_t stream;

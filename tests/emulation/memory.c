@@ -81,6 +81,19 @@ bool emulation_is_device(const void *address, size_t bytes)
     return is_kind(address, bytes, true);
 }
 
+bool emulation_device_range(const void *address, const void **from, size_t *bytes)
+{
+    emulation_lock();
+    const struct range *range = range_around(address, 1);
+    bool is = range && range->kind == DEVICE;
+    if (is) {
+        *from = range->base;
+        *bytes = range->bytes;
+    }
+    emulation_unlock();
+    return is;
+}
+
 bool emulation_is_pinned(const void *address, size_t bytes)
 {
     return is_kind(address, bytes, false);

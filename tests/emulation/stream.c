@@ -50,10 +50,11 @@ static void copy_run(const struct operation *operation)
 static void launch_run(struct CUstream_st *stream, struct operation *operation)
 {
     int error = emulation_fault_here("kernel");
-    operation->as.launch.bound = operation->behind;
+    struct emulation_launch *launch = &operation->as.launch;
+    launch->bound = operation->behind;
     uint64_t seed = stream->seed ? emulation_random(stream->seed, stream->number << 40 | stream->launches++) : 0;
     if (!error)
-        error = emulation_blocks_run(stream->blocks, &operation->as.launch, seed);
+        error = launch->run_all ? launch->run_all(launch, seed) : emulation_blocks_run(stream->blocks, launch, seed);
     if (error)
         emulation_sticky_set(error);
 }

@@ -216,7 +216,8 @@ static __device__ inline void code8_load(float *values, const uint8_t *group, co
         values[j] = __fmul_rn(ah__code8_value(group[j * WARP + lane], table, decades), scale);
 }
 
-/* Encodes and stores a group. All lanes have read the group before the first of them writes. */
+/* Encodes and stores a group. All lanes have read its scale before the first of them writes it: shuffles order no
+ * memory, __syncwarp() does. */
 static __device__ inline void code8_store(uint8_t *group, const float *values, const struct ah_code8 *table, int lane)
 {
     uint32_t most = 0;
@@ -231,6 +232,7 @@ static __device__ inline void code8_store(uint8_t *group, const float *values, c
     uint32_t scale = ah__code8_scale(most);
     bool usable = ah__code8_usable(scale);
     float inverse = usable ? __fdiv_rn(1.0F, __uint_as_float(scale)) : 0.0F;
+    __syncwarp();
     for (int j = 0; j < EACH; j++)
         group[j * WARP + lane] = ah__code8_of(usable ? __fmul_rn(values[j], inverse) : 0.0F, table);
     if (lane == 0)

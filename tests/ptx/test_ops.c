@@ -1,0 +1,310 @@
+/* Every opcode of the table on values whose results are known by hand. */
+#include "kernel.h"
+
+#include <math.h>
+
+/* The lines compute register 0 of its class (r, rd, rs, f, fd, p) from 1 to 4, which hold the low bits of a to d. */
+struct op_case {
+    const char *line;
+    uint64_t a, b, c, expected;
+};
+
+#define F(x) 0x##x##U
+enum { ONE = 0x3F800000, TWO = 0x40000000, HALF = 0x3F000000, MINUS_ONE = (int)0xBF800000 };
+#define NAN_BITS 0x7FFFFFFFU
+#define DENORMAL 0x00000001U
+
+static const struct op_case cases[] = {
+    /* integers */
+    {"add.s32 %r0, %r1, %r2;", 0x7FFFFFFF, 1, 0, 0x80000000},
+    {"add.s64 %rd0, %rd1, %rd2;", 0xFFFFFFFF, 1, 0, 0x100000000},
+    {"add.s16 %rs0, %rs1, %rs2;", 0xFFFF, 2, 0, 1},
+    {"sub.s32 %r0, %r1, %r2;", 0, 1, 0, 0xFFFFFFFF},
+    {"sub.s64 %rd0, %rd1, 1;", 0, 0, 0, ~0ULL},
+    {"neg.s32 %r0, %r1;", 5, 0, 0, 0xFFFFFFFB},
+    {"neg.s64 %rd0, %rd1;", 5, 0, 0, (uint64_t)-5},
+    {"abs.s32 %r0, %r1;", 0xFFFFFFFB, 0, 0, 5},
+    {"mul.lo.s32 %r0, %r1, %r2;", 0x10001, 0x10001, 0, 0x20001},
+    {"mul.lo.s64 %rd0, %rd1, %rd2;", 1ULL << 40, 1ULL << 23, 0, 1ULL << 63},
+    {"mul.hi.s32 %r0, %r1, %r2;", 0xFFFFFFFF, 2, 0, 0xFFFFFFFF},
+    {"mul.hi.u32 %r0, %r1, %r2;", 0xFFFFFFFF, 2, 0, 1},
+    {"mul.hi.u64 %rd0, %rd1, %rd2;", ~0ULL, 2, 0, 1},
+    {"mul.hi.s64 %rd0, %rd1, %rd2;", ~0ULL, 2, 0, ~0ULL},
+    {"mul.hi.u16 %rs0, %rs1, %rs2;", 0xFFFF, 0xFFFF, 0, 0xFFFE},
+    {"mul.wide.s32 %rd0, %r1, %r2;", 0xFFFFFFFF, 3, 0, (uint64_t)-3},
+    {"mul.wide.u32 %rd0, %r1, %r2;", 0xFFFFFFFF, 3, 0, 0x2FFFFFFFD},
+    {"mul.wide.u16 %r0, %rs1, %rs2;", 0xFFFF, 0xFFFF, 0, 0xFFFE0001},
+    {"mul.wide.s16 %r0, %rs1, %rs2;", 0xFFFF, 0xFFFF, 0, 1},
+    {"mad.lo.s32 %r0, %r1, %r2, %r3;", 7, 6, 5, 47},
+    {"mad.lo.s64 %rd0, %rd1, %rd2, %rd3;", 1ULL << 33, 2, 5, (1ULL << 34) + 5},
+    {"mad.wide.u32 %rd0, %r1, %r2, %rd3;", 0xFFFFFFFF, 2, 1ULL << 40, 0x1FFFFFFFE + (1ULL << 40)},
+    {"div.s32 %r0, %r1, %r2;", 0xFFFFFFF9, 2, 0, 0xFFFFFFFD},
+    {"div.u32 %r0, %r1, %r2;", 0xFFFFFFF9, 2, 0, 0x7FFFFFFC},
+    {"div.s64 %rd0, %rd1, %rd2;", (uint64_t)-7, 2, 0, (uint64_t)-3},
+    {"rem.s32 %r0, %r1, %r2;", 0xFFFFFFF9, 2, 0, 0xFFFFFFFF},
+    {"rem.u32 %r0, %r1, %r2;", 17, 5, 0, 2},
+    {"min.s32 %r0, %r1, %r2;", 0xFFFFFFFF, 1, 0, 0xFFFFFFFF},
+    {"min.u32 %r0, %r1, %r2;", 0xFFFFFFFF, 1, 0, 1},
+    {"max.s32 %r0, %r1, %r2;", 0xFFFFFFFF, 1, 0, 1},
+    {"max.u32 %r0, %r1, %r2;", 0xFFFFFFFF, 1, 0, 0xFFFFFFFF},
+    {"and.b32 %r0, %r1, %r2;", 12, 10, 0, 8},
+    {"or.b32 %r0, %r1, %r2;", 12, 10, 0, 14},
+    {"xor.b32 %r0, %r1, %r2;", 12, 10, 0, 6},
+    {"not.b32 %r0, %r1;", 12, 0, 0, 0xFFFFFFF3},
+    {"and.b16 %rs0, %rs1, %rs2;", 0xFF0F, 0x0FFF, 0, 0x0F0F},
+    {"shl.b32 %r0, %r1, %r2;", 3, 31, 0, 0x80000000},
+    {"shl.b32 %r0, %r1, %r2;", 3, 32, 0, 0},
+    {"shl.b64 %rd0, %rd1, %r2;", 3, 63, 0, 1ULL << 63},
+    {"shr.u32 %r0, %r1, %r2;", 0x80000000, 31, 0, 1},
+    {"shr.s32 %r0, %r1, %r2;", 0x80000000, 31, 0, 0xFFFFFFFF},
+    {"shr.s32 %r0, %r1, %r2;", 0x80000000, 99, 0, 0xFFFFFFFF},
+    {"shr.u64 %rd0, %rd1, %r2;", 1ULL << 63, 64, 0, 0},
+    {"shr.s64 %rd0, %rd1, %r2;", 1ULL << 63, 63, 0, ~0ULL},
+    {"popc.b32 %r0, %r1;", 0xF0F, 0, 0, 8},
+    {"clz.b32 %r0, %r1;", 0x00800000, 0, 0, 8},
+    {"clz.b32 %r0, %r1;", 0, 0, 0, 32},
+    {"bfe.u32 %r0, %r1, %r2, %r3;", 0xABCD1234, 8, 8, 0x12},
+    {"bfe.s32 %r0, %r1, %r2, %r3;", 0x0000F234, 12, 4, 0xFFFFFFFF},
+    {"bfi.b32 %r0, %r1, %r2, 8, 4;", 0x7, 0xFFFFFFFF, 0, 0xFFFFF7FF},
+    {"prmt.b32 %r0, %r1, %r2, %r3;", 0x33221100, 0x77665544, 0x7410, 0x77441100},
+    {"prmt.b32 %r0, %r1, %r2, %r3;", 0x00008000, 0, 0x9, 0x000000FF},
+    {"lop3.b32 %r0, %r1, %r2, %r3, 0x96;", 12, 10, 9, 15},
+    {"lop3.b32 %r0, %r1, %r2, %r3, 0xCA;", 12, 10, 9, 9},
+    {"shf.l.wrap.b32 %r0, %r1, %r2, %r3;", 0x80000000, 1, 33, 3},
+    {"shf.r.wrap.b32 %r0, %r1, %r2, %r3;", 0x80000000, 1, 31, 3},
+    {"selp.b32 %r0, %r1, %r2, %p3;", 5, 6, 1, 5},
+    {"selp.b64 %rd0, %rd1, %rd2, %p3;", 5, 6, 0, 6},
+    {"mov.u32 %r0, 0x12;", 0, 0, 0, 0x12},
+    {"mov.b64 %rd0, {%r1, %r2};", 1, 2, 0, 0x200000001},
+    {"mov.b64 {%r9, %r0}, %rd1;", 0x700000005, 0, 0, 7},
+    {"mov.b32 {%rs0, %rs8}, %r1;", 0x70005, 0, 0, 5},
+    {"cvta.shared.u64 %rd2, %rd1;cvta.to.shared.u64 %rd0, %rd2;", 77, 0, 0, 77},
+    /* comparisons */
+    {"setp.lt.s32 %p0, %r1, %r2;", 0xFFFFFFFF, 0, 0, 1},
+    {"setp.lt.u32 %p0, %r1, %r2;", 0xFFFFFFFF, 0, 0, 0},
+    {"setp.ge.s64 %p0, %rd1, %rd2;", 5, 5, 0, 1},
+    {"setp.ne.s16 %p0, %rs1, %rs2;", 5, 0x10005, 0, 0},
+    {"setp.gt.and.s32 %p0, %r1, %r2, %p3;", 2, 1, 0, 0},
+    {"setp.gt.or.s32 %p0, %r1, %r2, !%p3;", 1, 2, 0, 1},
+    {"setp.eq.f32 %p0, %f1, %f2;", NAN_BITS, NAN_BITS, 0, 0},
+    {"setp.equ.f32 %p0, %f1, %f2;", NAN_BITS, NAN_BITS, 0, 1},
+    {"setp.ne.f32 %p0, %f1, %f2;", NAN_BITS, ONE, 0, 0},
+    {"setp.neu.f32 %p0, %f1, %f2;", NAN_BITS, ONE, 0, 1},
+    {"setp.num.f32 %p0, %f1, %f2;", ONE, ONE, 0, 1},
+    {"setp.nan.f32 %p0, %f1, %f2;", ONE, NAN_BITS, 0, 1},
+    {"setp.ltu.f32 %p0, %f1, %f2;", TWO, ONE, 0, 0},
+    {"setp.eq.ftz.f32 %p0, %f1, %f2;", DENORMAL, 0, 0, 1},
+    {"setp.eq.f32 %p0, %f1, %f2;", DENORMAL, 0, 0, 0},
+    {"and.pred %p0, %p1, %p2;", 1, 0, 0, 0},
+    {"or.pred %p0, %p1, %p2;", 1, 0, 0, 1},
+    {"xor.pred %p0, %p1, %p2;", 1, 1, 0, 0},
+    {"not.pred %p0, %p1;", 1, 0, 0, 0},
+    /* fp32: 1 + 2^-24 is a tie, which goes to even; the other ways do not */
+    {"add.f32 %f0, %f1, %f2;", ONE, F(33800000), 0, ONE},
+    {"add.rn.f32 %f0, %f1, %f2;", ONE, F(33800001), 0, ONE + 1},
+    {"add.rp.f32 %f0, %f1, %f2;", ONE, F(33800000), 0, ONE + 1},
+    {"add.rm.f32 %f0, %f1, %f2;", ONE, F(B3800000), 0, ONE - 1},
+    {"add.rz.f32 %f0, %f1, %f2;", (uint32_t)MINUS_ONE, F(33800000), 0, 0xBF7FFFFF},
+    {"add.sat.f32 %f0, %f1, %f2;", ONE, ONE, 0, ONE},
+    {"sub.f32 %f0, %f1, %f2;", ONE, HALF, 0, HALF},
+    {"mul.f32 %f0, %f1, %f2;", F(00800000), HALF, 0, 0x00400000},
+    {"mul.ftz.f32 %f0, %f1, %f2;", F(00800000), HALF, 0, 0},
+    {"mul.ftz.f32 %f0, %f1, %f2;", F(80800000), HALF, 0, 0x80000000},
+    {"mul.f32 %f0, %f1, %f2;", 0x7F800000, 0, 0, NAN_BITS},
+    /* (1 + 2^-23)^2 - (1 + 2^-22) = 2^-46: one rounding */
+    {"fma.rn.f32 %f0, %f1, %f1, %f2;", ONE + 1, F(BF800002), 0, 0x28800000},
+    {"fma.rm.f32 %f0, %f1, %f2, %f3;", ONE, ONE, F(B3800000), ONE - 1},
+    {"fma.rn.ftz.sat.f32 %f0, %f1, %f2, %f3;", TWO, TWO, ONE, ONE},
+    {"div.rn.f32 %f0, %f1, %f2;", ONE, F(40400000), 0, 0x3EAAAAAB},
+    {"div.full.f32 %f0, %f1, %f2;", ONE, TWO, 0, HALF},
+    {"rcp.rn.f32 %f0, %f1;", F(40400000), 0, 0, 0x3EAAAAAB},
+    {"rcp.approx.ftz.f32 %f0, %f1;", TWO, 0, 0, HALF},
+    {"sqrt.rn.f32 %f0, %f1;", TWO, 0, 0, 0x3FB504F3},
+    {"sqrt.approx.f32 %f0, %f1;", F(40800000), 0, 0, TWO},
+    {"rsqrt.approx.f32 %f0, %f1;", F(40800000), 0, 0, HALF},
+    {"ex2.approx.ftz.f32 %f0, %f1;", (uint32_t)MINUS_ONE, 0, 0, HALF},
+    {"ex2.approx.ftz.f32 %f0, %f1;", 0xFF800000, 0, 0, 0},
+    {"lg2.approx.f32 %f0, %f1;", HALF, 0, 0, (uint32_t)MINUS_ONE},
+    {"sin.approx.f32 %f0, %f1;", 0, 0, 0, 0},
+    {"cos.approx.f32 %f0, %f1;", 0, 0, 0, ONE},
+    {"tanh.approx.f32 %f0, %f1;", 0x7F800000, 0, 0, ONE},
+    {"neg.ftz.f32 %f0, %f1;", DENORMAL, 0, 0, 0x80000000},
+    {"abs.f32 %f0, %f1;", (uint32_t)MINUS_ONE, 0, 0, ONE},
+    {"min.f32 %f0, %f1, %f2;", NAN_BITS, ONE, 0, ONE},
+    {"max.NaN.f32 %f0, %f1, %f2;", NAN_BITS, ONE, 0, NAN_BITS},
+    {"max.f32 %f0, %f1, %f2;", 0x80000000, 0, 0, 0},
+    {"min.f32 %f0, %f1, %f2;", 0, 0x80000000, 0, 0x80000000},
+    {"copysign.f32 %f0, %f1, %f2;", 0x80000000, ONE, 0, (uint32_t)MINUS_ONE},
+    /* fp64 */
+    {"add.rn.f64 %fd0, %fd1, %fd2;", 0x3FF0000000000000, 0x3CA0000000000000, 0, 0x3FF0000000000000},
+    {"sub.rn.f64 %fd0, %fd1, %fd2;", 0x3FF0000000000000, 0x3FE0000000000000, 0, 0x3FE0000000000000},
+    {"mul.rn.f64 %fd0, %fd1, %fd2;", 0x4000000000000000, 0x3FE0000000000000, 0, 0x3FF0000000000000},
+    {"fma.rn.f64 %fd0, %fd1, %fd1, %fd2;", 0x3FF0000000000001, 0xBFF0000000000002, 0, 0x3970000000000000},
+    {"div.rn.f64 %fd0, %fd1, %fd2;", 0x3FF0000000000000, 0x4008000000000000, 0, 0x3FD5555555555555},
+    {"rcp.rn.f64 %fd0, %fd1;", 0x4008000000000000, 0, 0, 0x3FD5555555555555},
+    {"rcp.approx.ftz.f64 %fd0, %fd1;", 0x4000000000000000, 0, 0, 0x3FE0000000000000},
+    {"sqrt.rn.f64 %fd0, %fd1;", 0x4010000000000000, 0, 0, 0x4000000000000000},
+    {"neg.f64 %fd0, %fd1;", 0, 0, 0, 0x8000000000000000},
+    {"abs.f64 %fd0, %fd1;", 0xBFF0000000000000, 0, 0, 0x3FF0000000000000},
+    {"max.f64 %fd0, %fd1, %fd2;", 0x7FF8000000000000, 0x3FF0000000000000, 0, 0x3FF0000000000000},
+    {"min.f64 %fd0, %fd1, %fd2;", 0x4000000000000000, 0x3FF0000000000000, 0, 0x3FF0000000000000},
+    {"copysign.f64 %fd0, %fd1, %fd2;", 0x8000000000000000, 0x3FF0000000000000, 0, 0xBFF0000000000000},
+    {"setp.lt.f64 %p0, %fd1, %fd2;", 0x3FF0000000000000, 0x4000000000000000, 0, 1},
+    /* conversions: 2.5 to even, -2.5 each way, what is out of range */
+    {"cvt.rni.s32.f32 %r0, %f1;", 0x40200000, 0, 0, 2},
+    {"cvt.rzi.s32.f32 %r0, %f1;", 0xC0200000, 0, 0, 0xFFFFFFFE},
+    {"cvt.rmi.s32.f32 %r0, %f1;", 0xC0200000, 0, 0, 0xFFFFFFFD},
+    {"cvt.rpi.s32.f32 %r0, %f1;", 0xC0200000, 0, 0, 0xFFFFFFFE},
+    {"cvt.rni.f32.f32 %f0, %f1;", 0x40200000, 0, 0, TWO},
+    {"cvt.rzi.s32.f32 %r0, %f1;", 0x7F800000, 0, 0, 0x7FFFFFFF},
+    {"cvt.rzi.u32.f32 %r0, %f1;", (uint32_t)MINUS_ONE, 0, 0, 0},
+    {"cvt.rzi.s32.f32 %r0, %f1;", NAN_BITS, 0, 0, 0},
+    {"cvt.rzi.s64.f32 %rd0, %f1;", NAN_BITS, 0, 0, 1ULL << 63},
+    {"cvt.rn.f32.s32 %f0, %r1;", 0x01000001, 0, 0, 0x4B800000},
+    {"cvt.rp.f32.s32 %f0, %r1;", 0x01000001, 0, 0, 0x4B800001},
+    {"cvt.rn.f32.u64 %f0, %rd1;", ~0ULL, 0, 0, 0x5F800000},
+    {"cvt.rn.f64.s64 %fd0, %rd1;", (uint64_t)-1, 0, 0, 0xBFF0000000000000},
+    {"cvt.f64.f32 %fd0, %f1;", (uint32_t)MINUS_ONE, 0, 0, 0xBFF0000000000000},
+    {"cvt.rn.f32.f64 %f0, %fd1;", 0x3FF0000010000000, 0, 0, ONE},
+    {"cvt.ftz.f64.f32 %fd0, %f1;", DENORMAL, 0, 0, 0},
+    {"cvt.sat.f32.f32 %f0, %f1;", TWO, 0, 0, ONE},
+    {"cvt.s64.s32 %rd0, %r1;", 0xFFFFFFFF, 0, 0, ~0ULL},
+    {"cvt.u64.u32 %rd0, %r1;", 0xFFFFFFFF, 0, 0, 0xFFFFFFFF},
+    {"cvt.u32.u16 %r0, %rs1;", 0x1FFFF, 0, 0, 0xFFFF},
+    {"cvt.s32.s8 %r0, %r1;", 0x80, 0, 0, 0xFFFFFF80},
+    {"cvt.u16.u32 %rs0, %r1;", 0x12345678, 0, 0, 0x5678},
+    {"cvt.rn.bf16.f32 %rs0, %f1;", 0x3F808000, 0, 0, 0x3F80},
+    {"cvt.rn.bf16.f32 %rs0, %f1;", 0x3F818000, 0, 0, 0x3F82},
+    {"cvt.rn.bf16.f32 %rs0, %f1;", 0x7F800001, 0, 0, 0x7FFF},
+    {"cvt.rn.bf16x2.f32 %r0, %f1, %f2;", ONE, TWO, 0, 0x3F804000},
+    {"cvt.f32.f16 %f0, %rs1;", 0x3C00, 0, 0, ONE},
+    {"cvt.f32.f16 %f0, %rs1;", 0x0001, 0, 0, 0x33800000},
+    {"cvt.f32.bf16 %f0, %rs1;", 0x3F80, 0, 0, ONE},
+    /* memory and control */
+    {"st.local.v2.u32 [own+8], {%r1, %r2};ld.local.u32 %r0, [own+12];", 5, 6, 0, 6},
+    {"st.shared.u16 [fixed], %rs1;ld.shared.s16 %r0, [fixed];", 0x8000, 0, 0, 0xFFFF8000},
+    {"mov.u64 %rd5, fixed;cvta.shared.u64 %rd5, %rd5;st.u32 [%rd5+4], %r1;ld.shared.u32 %r0, [fixed+4];", 9, 0, 0, 9},
+    {"mov.u64 %rd5, own;cvta.local.u64 %rd5, %rd5;st.u32 [%rd5+4], %r1;ld.local.u32 %r0, [own+4];", 9, 0, 0, 9},
+    {"mov.u32 %r0, 1;bra.uni L;mov.u32 %r0, 2;\nL:", 0, 0, 0, 1},
+    {"mov.u32 %r0, 1;@%p1 bra L;mov.u32 %r0, 2;\nL:", 1, 0, 0, 1},
+    {"mov.u32 %r0, 1;@!%p1 mov.u32 %r0, 2;", 1, 0, 0, 1},
+    {"{ .reg .b32 %r5; .reg .b32 alone; mov.u32 alone, 3; mov.u32 %r5, alone; add.s32 %r0, %r5, 1; }", 0, 0, 0, 4},
+};
+
+/* The class of the register that is stored. */
+static const char *stored(const char *line)
+{
+    static const char *const classes[][2] = {
+        {"%r0", "st.global.u32 [%rd1], %r0;"},   {"%rd0", "st.global.u64 [%rd1], %rd0;"},
+        {"%rs0", "st.global.u16 [%rd1], %rs0;"}, {"%f0", "st.global.f32 [%rd1], %f0;"},
+        {"%fd0", "st.global.f64 [%rd1], %fd0;"}, {"%p0", "selp.u32 %r0, 1, 0, %p0;st.global.u32 [%rd1], %r0;"}};
+    for (size_t i = 0; i < AH_LENGTH(classes); i++)
+        if (strstr(line, classes[i][0]))
+            return classes[i][1];
+    return "";
+}
+
+/* Operands in all classes; the buffer's address moves out of their way. */
+#define OPERANDS                                                                                                       \
+    "mov.u64 %rd30, %rd1;ld.global.u64 %rd2, [%rd30+16];ld.global.u64 %rd3, [%rd30+24];ld.global.u64 %rd1, [%rd30+8];" \
+    "cvt.u32.u64 %r1, %rd1;cvt.u32.u64 %r2, %rd2;cvt.u32.u64 %r3, %rd3;"                                               \
+    "cvt.u16.u64 %rs1, %rd1;cvt.u16.u64 %rs2, %rd2;cvt.u16.u64 %rs3, %rd3;"                                            \
+    "mov.b32 %f1, %r1;mov.b32 %f2, %r2;mov.b32 %f3, %r3;mov.b64 %fd1, %rd1;mov.b64 %fd2, %rd2;"                        \
+    "setp.eq.s64 %p1, %rd1, 1;setp.eq.s64 %p2, %rd2, 1;setp.eq.s64 %p3, %rd3, 1;\n"
+
+static void op_check(const struct op_case *c)
+{
+    char lines[4096];
+    const uint64_t given[] = {0, c->a, c->b, c->c};
+    struct kernel_shape shape = {1, 1, 0, 0, PTX_EXACT};
+    memcpy(kernel_memory, given, sizeof given);
+    snprintf(lines, sizeof lines, "%s%s\nmov.u64 %%rd1, %%rd30;%s", OPERANDS, c->line, stored(c->line));
+    const char *said = kernel_run(lines, &shape);
+    if (said[0])
+        fail_msg("%s: %s", c->line, said);
+    if (kernel_memory[0] != c->expected)
+        fail_msg("%s of %llx, %llx, %llx: found %llx, expected %llx", c->line, (unsigned long long)c->a,
+                 (unsigned long long)c->b, (unsigned long long)c->c, (unsigned long long)kernel_memory[0],
+                 (unsigned long long)c->expected);
+}
+
+static void results_are_those_known_by_hand(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AH_LENGTH(cases); i++)
+        op_check(&cases[i]);
+}
+
+/* Both ends of an approximation enclose the exact result, as far apart as documented. */
+static void approximations_have_two_ends(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        double exact, error;
+    } rows[] = {
+        {"ex2.approx.ftz.f32", 2.8284271247461903, 2 * 0x1p-22}, {"rcp.approx.ftz.f32", 0.66666666666666663, 0x1p-23},
+        {"rsqrt.approx.f32", 0.81649658092772603, 0x1.2p-23},    {"sqrt.approx.f32", 1.2247448713915889, 0x1.1p-23},
+        {"lg2.approx.f32", 0.58496250072115619, 0x1.1p-22},      {"tanh.approx.f32", 0.9051482536448664, 0x1.1p-11},
+        {"sin.approx.f32", 0.99749498660405445, 0x1.7p-21}};
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        float end[3];
+        for (int which = PTX_EXACT; which <= PTX_HIGH; which++) {
+            char lines[256];
+            struct kernel_shape shape = {1, 1, 0, 0, (enum ptx_approximate)which};
+            snprintf(lines, sizeof lines, "%s %%f0, 0f3FC00000;st.global.f32 [%%rd1], %%f0;", rows[i].line);
+            assert_string_equal(kernel_run(lines, &shape), "");
+            memcpy(&end[which], kernel_memory, sizeof *end);
+            assert_true(fabs((double)end[which] - rows[i].exact) <= rows[i].error * 1.01 + 0x1p-24 * rows[i].exact * 2);
+        }
+        if (!(end[PTX_LOW] < end[PTX_EXACT] && end[PTX_EXACT] < end[PTX_HIGH]))
+            fail_msg("%s: %.9g, %.9g, %.9g", rows[i].line, (double)end[PTX_LOW], (double)end[PTX_EXACT],
+                     (double)end[PTX_HIGH]);
+    }
+}
+
+/* Names of opcodes whose cases are in test_warps.c. */
+static void every_opcode_has_a_case(void **state)
+{
+    (void)state;
+    static const char *const elsewhere[] = {"bar", "barrier", "shfl", "vote", "ret", "exit", "trap"};
+    for (size_t i = 0; ptx_op_at(i); i++) {
+        const char *name = ptx_op_at(i)->name;
+        bool found = false;
+        char with_dot[32];
+        snprintf(with_dot, sizeof with_dot, "%s.", name);
+        for (size_t j = 0; j < AH_LENGTH(elsewhere); j++)
+            found |= strcmp(name, elsewhere[j]) == 0;
+        for (size_t j = 0; j < AH_LENGTH(cases); j++)
+            found |= strstr(cases[j].line, with_dot) != NULL;
+        if (!found)
+            fail_msg("no case for %s", name);
+    }
+}
+
+static void what_is_unknown_is_refused_by_line(void **state)
+{
+    (void)state;
+    static const char *const lines[][2] = {
+        {"mad.lo.s32.cc %r0, %r1, %r2, %r3;", "unknown modifier cc"},
+        {"mma.sync.aligned.m16n8k8 %r0;", "unknown modifier m16n8k8"},
+        {"atom.global.add.u32 %r0, [%rd1], 1;", "unknown modifier add"},
+        {"fma.f32 %f0, %f1, %f2, %f3;", "fma.f32: unknown modifiers or type"},
+        {"popc.s32 %r0, %r1;", "popc.s32: unknown modifiers or type"},
+        {"frobnicate.b32 %r0, %r1;", "frobnicate.b32: unknown opcode"},
+        {"add.s32 %r0, %r1, %r99;", "unknown name %r99"},
+        {"ld.global.v4.f32 {%f0, %f1}, [%rd1];", "2 values, expected 4"},
+        {"bra L;", "there is no label L"},
+        {".reg .b33 %x;", "registers of the unknown type .b33"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(lines); i++) {
+        struct kernel_shape shape = {1, 1, 0, 0, PTX_EXACT};
+        const char *said = kernel_run(lines[i][0], &shape);
+        if (!strstr(said, lines[i][1]) || strncmp(said, "test:17: ", 9) != 0)
+            fail_msg("%s: found \"%s\", expected \"test:17: ...%s\"", lines[i][0], said, lines[i][1]);
+    }
+}
+
+AH_TEST_SUITE("ptx/ops", cmocka_unit_test(results_are_those_known_by_hand),
+              cmocka_unit_test(approximations_have_two_ends), cmocka_unit_test(every_opcode_has_a_case),
+              cmocka_unit_test(what_is_unknown_is_refused_by_line))

@@ -66,6 +66,7 @@ struct ah_plan random_plans_search(const struct ah_predictor *predictor, const s
                                    const struct ah_plan *from, double seconds, int64_t *count)
 {
     struct ah_plan best = {.switches = {.layers = predictor->partition->layers,
+                                        .frozen_blocks = predictor->partition->frozen_blocks,
                                         .chunks = 1,
                                         .buffers = 2,
                                         .world_size = ah__predictor_world_size(predictor),

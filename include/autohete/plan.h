@@ -36,8 +36,8 @@ AH_API int ah_partition_new(struct ah_partition **out, const struct ah_graph *gr
 AH_API void ah_partition_free(struct ah_partition *partition);
 /* Returns the number of parameters of the whole model. */
 AH_API int64_t ah_partition_params(const struct ah_partition *partition);
-/* Returns one line if the model's lowest blocks are frozen like its embedding, and kept and run as a part of it: which
- * blocks they are, and how plans count the others. Else null. */
+/* Returns one line that names the model's lowest blocks if they are frozen like its embedding, so that they have no
+ * backward. Else null. */
 AH_API const char *ah_partition_note(const struct ah_partition *partition);
 AH_API int ah_partition_print(const struct ah_partition *partition, FILE *to);
 AH_API int ah_partition_save(const struct ah_partition *partition, const char *path);
@@ -116,7 +116,8 @@ AH_API void ah_profile_free(struct ah_profile *profile);
 enum { AH_SWITCHES_INTS = 32 };
 struct ah_switches {
     int layers;
-    int world_size; /* devices that model data are sharded over (ZeRO-3); 1: none */
+    int world_size;    /* devices that model data are sharded over (ZeRO-3); 1: none */
+    int frozen_blocks; /* the model's lowest blocks, frozen as its embedding is: they have no backward */
     /* switches.def begins */
     /* c: recomputation: blocks 1 to c keep only their input and are recomputed in backward */
     int checkpoint;
@@ -136,7 +137,7 @@ struct ah_switches {
     int unsharded;
     /* a: activation offload: number of evenly spaced blocks whose saved activations are offloaded to the host */
     int offload_activations;
-    /* embedding: optimizer offload: where the embedding's optimizer states are, and frozen blocks that go with it */
+    /* embedding: optimizer offload: where the embedding's optimizer states are */
     int embedding_on_host;
     /* head: optimizer offload: where the LM head's optimizer states are */
     int head_on_host;
@@ -157,7 +158,7 @@ struct ah_switches {
     /* passes: passes: rounds over the model that a step's micro-batches are run in; activations of one round's exist
      * at once */
     int passes;
-    int reserved[14]; /* 0: for switches of later versions */
+    int reserved[13]; /* 0: for switches of later versions */
     /* switches.def ends */
 };
 
@@ -177,8 +178,6 @@ struct ah_plan {
     char policy[24];           /* one of ah_policy_names() */
     uint64_t signature;        /* signature of the partition: model structure, batch, sequence, dtype, version; 0 until
                                 * planned */
-    int frozen_below; /* the model's lowest blocks that are frozen and go with its frozen embedding; `layers` does not
-                       * count them */
     bool embedding_frozen, blocks_frozen, head_frozen; /* nothing of that part is trained: it has no gradient and no
                                                         * optimizer states */
     bool blocks_adapted; /* some parameters of each block are frozen: gradients and states are of the others */

@@ -7,7 +7,7 @@ enum { CHUNK_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes s
 /* Returns true for items of the embedding itself, whose input is the tokens. */
 static bool embeds(const struct bind *bind)
 {
-    return bind->binding->class == AH_CLASS_EMBEDDING && bind->item->below == 0;
+    return bind->binding->class == AH_CLASS_EMBEDDING;
 }
 
 /* ---- tasks ------------------------------------------------------------------------------------------------------- */
@@ -22,10 +22,7 @@ struct ah_task *ah__bind_task(const struct bind *bind, enum ah_task_type type)
 
 static const struct ah_prepared *prepared_of(const struct bind *bind, enum ah_program_kind kind)
 {
-    const struct ah_bound_programs *programs = bind->binding->programs;
-    if (bind->item->below > 0)
-        return programs->below[bind->binding->partition->below_class[bind->item->below]];
-    return programs->prepared[bind->binding->class][kind];
+    return bind->binding->programs->prepared[bind->binding->class][kind];
 }
 
 static void bases_fill(char *base[AH_SPACE_COUNT], const struct bind *bind)
@@ -161,9 +158,8 @@ static void chunk_copy_add(const struct bind *bind, char *to, const char *from)
  * element. */
 static int64_t frozen_part(int64_t *first, const struct bind *bind)
 {
-    const struct ah_partition *partition = bind->binding->partition;
-    int64_t count = ah__moved_count(partition, bind->binding->group) - ah__bind_group(bind)->trained;
-    return ah__part_range(first, count, bind->binding->rank, ah__step_ranks(partition));
+    int64_t count = ah__frozen_count(ah__bind_group(bind));
+    return ah__part_range(first, count, bind->binding->rank, ah__step_ranks(bind->binding->partition));
 }
 
 /* Returns the address of this rank's frozen elements in `whole`, which has the whole group in the compute dtype. */
@@ -323,22 +319,9 @@ static void backward(const struct bind *bind)
         ah__bind_clip(bind);
 }
 
-/* Fetches a frozen lowest block. These blocks are stored behind the embedding's own elements. */
-static void fetch_below(const struct bind *bind)
-{
-    const struct ah_partition *partition = bind->binding->partition;
-    int64_t count = ah__below_count(partition), element = ah__bind_element_bytes(bind);
-    int64_t first = ah__embedding_count(partition) + (bind->item->below - 1) * count;
-    ah__bind_copy(bind, bind->at->param, bind->at->host_frozen + first * element, count * element);
-}
-
 static void fetch(const struct bind *bind)
 {
     char *shard = bind->at->shard;
-    if (bind->item->below > 0) {
-        fetch_below(bind);
-        return;
-    }
     if (bind->item->stays)
         return;
     chunk_copy_add(bind, shard ? shard : ah__bind_part_at(bind, bind->at->param), bind->at->host_param);

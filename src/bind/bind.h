@@ -30,8 +30,7 @@ int64_t ah__tokens_bytes(const struct ah_partition *partition); /* the least; an
 struct ah_bound_programs {
     struct ah_dev *dev;
     struct ah_prepared *prepared[AH_CLASSES_MOST][AH_PROGRAM_COUNT];
-    struct ah_prepared *below[AH_CLASSES_MOST]; /* of frozen lowest blocks, by class; null if there are none */
-    int64_t workspace_bytes;                    /* the most that one program needs */
+    int64_t workspace_bytes; /* the most that one program needs */
 };
 /* Prepares all programs. `partition` must outlive the result. Freed by ah__bound_programs_fini, also after failure. */
 int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev);
@@ -39,7 +38,7 @@ void ah__bound_programs_fini(struct ah_bound_programs *programs);
 /* Computes the workspace that the programs need, without keeping them: a plan must know it. */
 int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, struct ah_dev *dev);
 
-/* Addresses of all operands that an item of one partition, frozen lowest block or group may use. Operands that the
+/* Addresses of all operands that an item of one partition or group may use. Operands that the
  * item's kind does not use may be null. */
 struct ah_addresses {
     /* On the device: parameters of the item's group and of the group it shares, in the compute dtype; the sums of

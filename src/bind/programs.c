@@ -22,10 +22,8 @@ static int code_prepare(struct ah_bound_programs *out, struct ah_prepared **prep
 int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev)
 {
     *out = (struct ah_bound_programs){.dev = dev};
-    for (int class = 0; class < partition->class_count; class ++) {
+    for (int class = 0; class < partition->class_count; class ++)
         AH_TRY(code_prepare(out, out->prepared[class], &partition->code[class]));
-        AH_TRY(program_prepare(out, &out->below[class], &partition->below_forward[class]));
-    }
     return AH_OK;
 }
 
@@ -40,7 +38,6 @@ void ah__bound_programs_fini(struct ah_bound_programs *programs)
 {
     for (int class = 0; class < AH_CLASSES_MOST; class ++)
         prepared_free(programs, programs->prepared[class], AH_PROGRAM_COUNT);
-    prepared_free(programs, programs->below, AH_CLASSES_MOST);
     *programs = (struct ah_bound_programs){0};
 }
 

@@ -136,7 +136,7 @@ int ah__inference_open(struct ah_inference *inference, const char *path, const c
 static int make_run(struct ah_inference *inference)
 {
     int layers = inference->partition->layers;
-    struct ah_plan plan = {.switches = ah__switches_lowest(layers, 1), .policy = "resident"};
+    struct ah_plan plan = {.switches = ah__switches_lowest(layers, 0, 1), .policy = "resident"};
     plan.switches.checkpoint = layers;
     struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};
     plan.switches.buffers = ah__sched_min_buffers(&config);

@@ -45,18 +45,6 @@ static char *params(const struct ah_memory *memory, int group, int param_buffer)
     return memory->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset);
 }
 
-/* Returns the same address for a frozen lowest block: behind the embedding's own parameters, or in the buffer into
- * which it is fetched. */
-static char *params_below(const struct ah_memory *memory, const struct ah_item *item)
-{
-    const struct ah_layout *layout = memory->layout;
-    const struct ah_partition *partition = memory->partition;
-    int64_t first = ah__embedding_count(partition) + (item->below - 1) * ah__below_count(partition);
-    if (layout->below_bytes > 0)
-        return memory->device + layout->below_offset + item->stage * layout->below_bytes;
-    return params(memory, 0, -1) + first * ah__dtype_bytes(partition->compute);
-}
-
 /* Returns the address of the gradient of a group's trained elements, in the compute dtype; null for a block without
  * memory for it. */
 static char *gradient(const struct ah_memory *memory, int group, int grad_buffer)
@@ -78,7 +66,7 @@ static char *input_of(const struct ah_memory *memory, int partition)
 static void place_whole(struct ah_addresses *at, const struct ah_memory *memory, int partition, int64_t offset,
                         int64_t step)
 {
-    const struct ah_code *code = &memory->partition->code[ah__class_of(partition, memory->switches->layers)];
+    const struct ah_code *code = ah__code_of(memory->partition, partition);
     at->saved = memory->device + offset;
     at->cheap = at->saved + code->kept_bytes;
     at->saved_step = at->cheap_step = step;
@@ -128,7 +116,7 @@ static char *update_copy_of(const struct ah_memory *memory, int group)
 static char *shard_of(const struct ah_memory *memory, int group)
 {
     const struct ah_switches *switches = memory->switches;
-    int kept = group - ah__first_on_host(switches) - switches->offload_params;
+    int kept = group - ah__first_trained_on_host(switches) - switches->offload_params;
     if (ah__world_size(memory->switches) == 1 || !ah__is_block(switches, group) || kept < 0)
         return NULL;
     return memory->device + memory->layout->shards_offset + kept * memory->layout->shard_bytes;
@@ -140,9 +128,10 @@ static char *reduced_of(const struct ah_memory *memory, int group)
 {
     const struct ah_switches *switches = memory->switches;
     bool waits = ah__world_size(memory->switches) > 1 && memory->partition->step.clips;
-    if (!waits || !ah__is_block(switches, group) || ah__on_host(switches, group))
+    if (!waits || !ah__is_block(switches, group) || ah__is_frozen(switches, group) || ah__on_host(switches, group))
         return NULL;
-    return memory->device + memory->layout->reduced_offset + (group - 1) * memory->layout->reduced_bytes;
+    int index = group - 1 - switches->frozen_blocks;
+    return memory->device + memory->layout->reduced_offset + index * memory->layout->reduced_bytes;
 }
 
 /* Returns where this rank's shard of the frozen parameters waits for a CAST: behind the trained ones in `shard`, or in
@@ -159,15 +148,17 @@ static void place_group(struct ah_addresses *at, const struct ah_memory *memory,
 {
     int g = item->partition, shared = memory->partition->shared_group;
     const struct ah_layout_group *place = &memory->layout->groups[g];
-    at->param = item->below > 0 ? params_below(memory, item) : params(memory, g, item->param_buffer);
+    at->param = params(memory, g, item->param_buffer);
     at->shard = shard_of(memory, g);
     at->frozen = frozen_of(memory, g, at->shard);
     at->grad = gradient(memory, g, item->grad_buffer);
     at->reduced = reduced_of(memory, g);
-    bool apart = ah__is_block(memory->switches, g) && memory->layout->sums_offset >= 0;
+    int frozen = memory->switches->frozen_blocks;
+    bool apart = g > frozen && ah__is_block(memory->switches, g) && memory->layout->sums_offset >= 0;
     int sum = item->sum > 0 ? item->sum : 0;
     at->sum = apart ? memory->device + memory->layout->sums_offset + sum * memory->layout->sum_bytes : at->grad;
-    at->host_sum = apart ? memory->host + memory->layout->host_sums_offset + (g - 1) * memory->layout->sum_bytes : NULL;
+    char *host_sums = memory->host + memory->layout->host_sums_offset;
+    at->host_sum = apart ? host_sums + (g - 1 - frozen) * memory->layout->sum_bytes : NULL;
     if (shared >= 0) {
         at->shared_param = params(memory, shared, -1);
         at->shared_sum = gradient(memory, shared, -1);
@@ -197,9 +188,7 @@ void ah__addresses(struct ah_addresses *at, const struct ah_memory *memory, cons
     int i = item->partition;
     int64_t first = layout->embeds_late ? item->first_micro_batch : 0;
     *at = (struct ah_addresses){
-        .input = i > 0             ? input_of(memory, i)
-                 : item->below > 0 ? input_of(memory, 1)
-                                   : NULL,
+        .input = i > 0 ? input_of(memory, i) : NULL,
         .output = i <= memory->switches->layers ? input_of(memory, i + 1) : NULL,
         .work = memory->device + layout->work_offset,
         .workspace = memory->device + layout->workspace_offset,

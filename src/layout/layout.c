@@ -13,7 +13,8 @@ static int64_t place(int64_t *end, int64_t bytes)
 static void place_group(struct ah_layout *layout, int group, const struct ah_switches *switches,
                         const struct ah_sizes *sizes)
 {
-    enum ah_class class = ah__class_of(group, switches->layers);
+    int class = ah__sized(switches, group);
+    bool block = ah__is_block(switches, group);
     struct ah_layout_group *g = &layout->groups[group];
     *g = (struct ah_layout_group){
         .host_grad_offset = -1, .param_offset = -1, .grad_offset = -1, .host_frozen_offset = -1, .frozen_offset = -1};
@@ -23,17 +24,18 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     if (!g->on_host)
         g->state_offset = place(&layout->device_bytes, sizes->device_states[class]);
     else
-        g->state_offset = class == AH_CLASS_BLOCK ? -1 : place(&layout->host_bytes, sizes->states[class]);
+        g->state_offset = block ? -1 : place(&layout->host_bytes, sizes->states[class]);
     if (g->on_host) {
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
         g->host_frozen_offset = place(&layout->host_bytes, sizes->frozen[class]);
     }
-    bool apart = class == AH_CLASS_BLOCK ? ah__unsharded(switches, group) : g->on_host || sizes->copies;
-    bool shares = sizes->ends && class != AH_CLASS_BLOCK;
+    bool apart = block ? ah__unsharded(switches, group) : g->on_host || sizes->copies;
+    bool shares = sizes->ends && !block;
     if (shares && class == AH_CLASS_HEAD)
         g->param_offset = layout->groups[0].param_offset;
     else if (apart)
-        g->param_offset = place(&layout->device_bytes, shares ? sizes->ends : sizes->buffer[class]);
+        g->param_offset =
+            place(&layout->device_bytes, shares ? sizes->ends : sizes->buffer[block ? AH_CLASS_BLOCK : class]);
     if (!g->on_host && ah__world_size(switches) > 1 && (shares || !apart))
         g->frozen_offset = place(&layout->device_bytes, sizes->frozen[class]);
 }
@@ -47,7 +49,8 @@ static void place_activations(struct ah_layout *layout, int block, const struct 
     enum ah_keeping keeping = ah__keeping(switches, block);
     bool passes = ah__passes(switches, block);
     int64_t stage = layout->activation_stages_offset + below % AH_ACTIVATION_BUFFERS * sizes->activation_stage;
-    group->input_offset = passes ? stage : layout->inputs_offset + (block - 1 - below) * layout->input_bytes;
+    group->input_offset =
+        passes ? stage : layout->inputs_offset + (block - switches->frozen_blocks - 1 - below) * layout->input_bytes;
     if (keeping == AH_KEEPS_INPUT)
         group->saved_offset = layout->saved_sets > 0 ? layout->saved_offset : layout->kept_offset;
     else if (passes)
@@ -74,8 +77,11 @@ static void place_saved(struct ah_layout *layout, const struct ah_code *block, c
     if (sizes->saved_sets > 0)
         layout->cheap_offset = layout->saved_offset + block->kept_bytes;
     layout->activation_stages_offset = place(end, AH_ACTIVATION_BUFFERS * sizes->activation_stage);
-    for (int group = 1; group <= switches->layers; group++)
+    int lowest = switches->frozen_blocks + 1;
+    for (int group = lowest; group <= switches->layers; group++)
         place_activations(layout, group, switches, sizes);
+    for (int group = 1; group < lowest; group++) /* each overwrites its input, and keeps nothing */
+        layout->groups[group].input_offset = layout->groups[lowest].input_offset;
     layout->groups[switches->layers + 1].input_offset =
         layout->inputs_offset + (ah__inputs_count(switches) - 1) * layout->input_bytes;
 }
@@ -92,12 +98,11 @@ static void place_device(struct ah_layout *layout, const struct ah_partition *pa
     layout->head_saved_offset = layout->work_offset + sizes->head_work;
     layout->workspace_offset = place(end, sizes->workspace);
     layout->widened_offset = place(end, sizes->widened);
-    layout->below_offset = place(end, AH_BELOW_PLACES * sizes->below);
     layout->sums_offset = sizes->sum_places ? place(end, sizes->sum_places * sizes->sum) : -1;
     layout->results_offset = place(end, 2 * sizes->results);
     layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->groups[switches->layers + 1].grad_offset = place(end, sizes->head_grad);
-    for (int group = 1; sizes->own_grads && group <= switches->layers; group++)
+    for (int group = switches->frozen_blocks + 1; sizes->own_grads && group <= switches->layers; group++)
         layout->groups[group].grad_offset = place(end, sizes->block_grad);
     layout->groups[0].grad_offset = place(end, sizes->embedding_grad);
     if (sizes->embedding_grad > 0 && sizes->head_grad == 0)
@@ -124,7 +129,6 @@ static void note_sizes(struct ah_layout *layout, const struct ah_switches *switc
     layout->stage_rest_bytes = sizes->stage_rest;
     layout->input_bytes = sizes->at_once * sizes->input;
     layout->sum_bytes = sizes->sum;
-    layout->below_bytes = sizes->below;
     layout->embeds_late = sizes->embedded > sizes->at_once;
     layout->saved_sets = sizes->saved_sets;
     layout->saved_bytes = sizes->saved_sets > 0 ? sizes->saved_all / sizes->saved_sets : 0;

@@ -83,8 +83,6 @@ struct ah_layout {
     int64_t cache_offset, cache_bytes; /* keys and values that one block's attention caches between evaluations; 0:
                                         * none */
     int64_t widened_offset;            /* decoded parameters of the running block, if they are kept in codes */
-    int64_t below_offset, below_bytes; /* AH_BELOW_PLACES buffers, into which frozen lowest blocks are fetched; 0 bytes:
-                                        * they stay on the device */
     /* F32 sums of blocks' gradients: one, or AH_SUM_PLACES if a step has several rounds. -1: gradients are summed in
      * their own memory, since the compute dtype is F32 and there is one round. */
     int64_t sums_offset, sum_bytes;

@@ -50,7 +50,7 @@ static int64_t work_of(const struct ah_code *code, unsigned kinds)
 static unsigned block_programs(const struct ah_switches *switches)
 {
     unsigned kinds = 1U << AH_PROGRAM_FORWARD_DROP | 1U << AH_PROGRAM_BACKWARD;
-    if (switches->checkpoint < switches->layers)
+    if (switches->checkpoint < ah__trained_blocks(switches))
         kinds |= 1U << AH_PROGRAM_FORWARD;
     if (switches->checkpoint > 0)
         kinds |= 1U << AH_PROGRAM_RECOMPUTE;
@@ -72,7 +72,8 @@ static void measure_work(struct ah_sizes *sizes, const struct ah_partition *part
     if (partition->step.logits)
         work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_INFER));
     work = max_bytes(work, ah__code_work_bytes(&code[AH_CLASS_EMBEDDING]));
-    work = max_bytes(work, ah__below_work_bytes(partition));
+    for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
+        work = max_bytes(work, work_of(&code[class], 1U << AH_PROGRAM_FORWARD_DROP));
     work = max_bytes(work, work_of(&code[AH_CLASS_BLOCK], block_programs(switches)));
     sizes->work = round_up(max_bytes(work, partition->work_bytes_least));
 }
@@ -103,17 +104,20 @@ static void measure_sums(struct ah_sizes *sizes, const struct ah_partition *part
     sizes->embedded = late ? sizes->micro_batches : sizes->at_once;
     if (partition->step.infers)
         return;
-    sizes->sum = round_up(partition->groups[1].trained * (int64_t)sizeof(float));
+    sizes->sum = round_up(ah__block_group(partition)->trained * (int64_t)sizeof(float));
     sizes->sum_places = sizes->sum == 0 ? 0 : rounds ? AH_SUM_PLACES : partition->compute != AH_F32 ? 1 : 0;
-    sizes->host_sums = rounds ? switches->layers * sizes->sum : 0;
+    sizes->host_sums = rounds ? ah__trained_blocks(switches) * sizes->sum : 0;
 }
 
 static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *partition,
                            const struct ah_switches *switches)
 {
+    const struct ah_group *block = ah__block_group(partition);
     int64_t element_bytes = ah__dtype_bytes(partition->compute);
-    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++) {
-        int group = ah__class_representative(class, switches->layers);
+    for (int class = 0; class < AH_SIZED_COUNT; class ++) {
+        int group = class == AH_SIZED_FROZEN ? 1 : ah__class_representative((enum ah_class) class, switches->layers);
+        if (class == AH_SIZED_FROZEN && !ah__is_frozen(switches, group))
+            break;
         const struct ah_group *of = &partition->groups[group];
         int ranks = ah__world_size(switches);
         int64_t part = ah__part_count(of->trained, ranks), read = ranks > 1 ? part : of->count;
@@ -128,12 +132,9 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
         sizes->host_grad[class] = round_up(part * element_bytes);
         sizes->frozen[class] = round_up(ah__part_count(ah__frozen_count(of), ranks) * element_bytes);
     }
-    if (partition->below > 0 && ah__streams_below(switches)) {
-        sizes->buffer[AH_CLASS_EMBEDDING] = parts_bytes(partition, ah__embedding_count(partition), switches);
-        sizes->below = round_up(ah__below_count(partition) * element_bytes);
-    }
+    sizes->buffer[AH_CLASS_BLOCK] = ah__layout_buffer_bytes(partition, switches);
     if (switches->staged > 0) {
-        int64_t part = ah__part_count(partition->groups[1].trained, ah__world_size(switches));
+        int64_t part = ah__part_count(block->trained, ah__world_size(switches));
         int64_t chunk = ah__chunk_count(part, switches->chunks);
         sizes->stage_state = round_up(ah__state_size(partition, 0, chunk));
         sizes->stage_moment = round_up(ah__state_size(partition, 1, chunk));
@@ -153,10 +154,10 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
     if (partition->step.infers)
         sizes->embedding_grad = sizes->head_grad = 0;
     measure_sums(sizes, partition, switches);
-    if (ah__is_widened(&partition->groups[1]))
-        sizes->widened = round_up(partition->groups[1].placed * element_bytes);
+    if (ah__is_widened(block))
+        sizes->widened = round_up(block->placed * element_bytes);
     if (ah__blocks_keep_gradients(partition))
-        sizes->block_grad = parts_bytes(partition, partition->groups[1].trained, switches);
+        sizes->block_grad = parts_bytes(partition, block->trained, switches);
     sizes->own_grads = ah__blocks_keep_gradients(partition);
 }
 
@@ -210,25 +211,35 @@ void ah__sizes(struct ah_sizes *sizes, const struct ah_partition *partition, con
 
 int ah__shard_count(const struct ah_switches *switches)
 {
-    return ah__world_size(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
+    return ah__world_size(switches) > 1 ? ah__trained_on_host(switches) - switches->offload_params : 0;
 }
 
-/* Returns how many blocks have their shard of frozen parameters on the device: with several ranks, those that are
- * optimized on the device and sharded. */
+/* Returns how many blocks have their shard of frozen parameters on the device beside states: with several ranks, those
+ * that are optimized on the device and sharded. */
 static int homes_count(const struct ah_switches *switches)
 {
-    return ah__world_size(switches) > 1 ? switches->layers - switches->offload_optimizer - switches->unsharded : 0;
+    int unsharded = switches->unsharded - ah__unsharded_frozen(switches);
+    return ah__world_size(switches) > 1 ? ah__trained_on_device(switches) - unsharded : 0;
+}
+
+/* Device bytes of blocks without backward that stay there: all of them, or this rank's parts. */
+static int64_t frozen_bytes(const struct ah_sizes *sizes, const struct ah_switches *switches)
+{
+    int on_device = switches->frozen_blocks - ah__frozen_on_host(switches), whole = ah__unsharded_frozen(switches);
+    if (ah__world_size(switches) == 1)
+        return on_device * sizes->device_states[AH_SIZED_FROZEN];
+    return (on_device - whole) * sizes->frozen[AH_SIZED_FROZEN] + whole * sizes->buffer[AH_CLASS_BLOCK];
 }
 
 int ah__reduced_count(const struct ah_partition *partition, const struct ah_switches *switches)
 {
     bool wait = ah__world_size(switches) > 1 && partition->step.clips;
-    return wait ? switches->layers - switches->offload_optimizer : 0;
+    return wait ? ah__trained_on_device(switches) : 0;
 }
 
 int ah__inputs_count(const struct ah_switches *switches)
 {
-    return switches->layers + 1 - ah__passing_blocks(switches);
+    return ah__trained_blocks(switches) + 1 - ah__passing_blocks(switches);
 }
 
 /* Returns the bytes of embedding or head on the device: states unless they are on the host, parameters unless the
@@ -249,7 +260,7 @@ static int64_t outside_bytes(const struct ah_sizes *sizes)
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->embedded * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
            sizes->stages + AH_ACTIVATION_BUFFERS * sizes->activation_stage + sizes->sum_places * sizes->sum +
-           sizes->widened + AH_BELOW_PLACES * sizes->below + 2 * sizes->tokens + 2 * sizes->results;
+           sizes->widened + 2 * sizes->tokens + 2 * sizes->results;
 }
 
 /* Returns the bytes of offloaded activations on the host. */
@@ -281,20 +292,21 @@ int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct 
 
 int64_t ah__layout_buffer_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    int ranks = ah__world_size(switches);
-    return round_up(ranks * ah__part_count(partition->groups[1].count, ranks) * ah__dtype_bytes(partition->compute));
+    int64_t lowest = partition->groups[1].count, highest = ah__block_group(partition)->count;
+    return parts_bytes(partition, max_bytes(lowest, highest), switches);
 }
 
 int64_t ah__layout_whole_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
 {
     int ranks = ah__world_size(switches);
-    int64_t home = ah__part_count(ah__frozen_count(&partition->groups[1]), ranks) * ah__dtype_bytes(partition->compute);
+    int64_t home =
+        ah__part_count(ah__frozen_count(ah__block_group(partition)), ranks) * ah__dtype_bytes(partition->compute);
     return ah__layout_buffer_bytes(partition, switches) - round_up(home);
 }
 
 int64_t ah__layout_activation_bytes(const struct ah_partition *partition, enum ah_keeping keeping)
 {
-    struct ah_switches none = {.layers = partition->layers};
+    struct ah_switches none = {.layers = partition->layers, .frozen_blocks = partition->frozen_blocks};
     struct ah_sizes sizes;
     ah__sizes(&sizes, partition, &none, 0);
     return sizes.activations[keeping];
@@ -307,20 +319,24 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     ah__sizes(&sizes, partition, switches, workspace_bytes);
     int parts = ah__shard_count(switches) + ah__reduced_count(partition, switches);
     int frozen = ah__shard_count(switches) + homes_count(switches);
-    int on_device = switches->layers - switches->offload_optimizer;
-    *device = (switches->buffers + switches->unsharded) * sizes.buffer[AH_CLASS_BLOCK] +
+    int unsharded = switches->unsharded - ah__unsharded_frozen(switches);
+    *device = (switches->buffers + unsharded) * sizes.buffer[AH_CLASS_BLOCK] + frozen_bytes(&sizes, switches) +
               parts * sizes.host_grad[AH_CLASS_BLOCK] + frozen * sizes.frozen[AH_CLASS_BLOCK] +
-              switches->layers * sizes.block_grad + sizes.device_states[AH_CLASS_BLOCK] * on_device +
+              ah__trained_blocks(switches) * sizes.block_grad +
+              ah__trained_on_device(switches) * sizes.device_states[AH_CLASS_BLOCK] +
               ah__inputs_count(switches) * sizes.at_once * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
     *host = sizes.states[AH_CLASS_BLOCK] * ah__host_sets(switches) +
-            (sizes.host_grad[AH_CLASS_BLOCK] + sizes.frozen[AH_CLASS_BLOCK]) * switches->offload_optimizer +
-            host_activation_bytes(&sizes, switches) + host_outside_bytes(&sizes);
+            (sizes.host_grad[AH_CLASS_BLOCK] + sizes.frozen[AH_CLASS_BLOCK]) * ah__trained_on_host(switches) +
+            sizes.frozen[AH_SIZED_FROZEN] * ah__frozen_on_host(switches) + host_activation_bytes(&sizes, switches) +
+            host_outside_bytes(&sizes);
 }
 
 void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition)
 {
-    struct ah_switches all_recompute = {.layers = partition->layers, .checkpoint = partition->layers};
+    int trained = partition->layers - partition->frozen_blocks;
+    struct ah_switches all_recompute = {
+        .layers = partition->layers, .frozen_blocks = partition->frozen_blocks, .checkpoint = trained};
     struct ah_sizes sizes;
     ah__sizes(&sizes, partition, &all_recompute, 0);
     *device = outside_bytes(&sizes);

@@ -31,19 +31,25 @@ void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partit
 
 /* ---- sizes of a layout's parts ---- */
 
+/* Classes by size: those of class.h, and blocks without backward. */
+enum { AH_SIZED_FROZEN = AH_CLASS_COUNT, AH_SIZED_COUNT };
+static inline int ah__sized(const struct ah_switches *switches, int group)
+{
+    return ah__is_frozen(switches, group) ? AH_SIZED_FROZEN : (int)ah__class_of(group, switches->layers);
+}
+
 /* Sizes of all areas of a layout, in bytes, before they are placed. They are rounded up, so that areas in any order are
  * aligned. */
 struct ah_sizes {
-    bool on_host[AH_CLASS_COUNT];
+    bool on_host[AH_SIZED_COUNT];
     bool copies; /* sharded: parameters used on the device are always copies of the states' p */
-    int64_t state[AH_CLASS_COUNT], moment[AH_CLASS_COUNT]; /* p; m or v: of one group, this rank's part */
-    int64_t states[AH_CLASS_COUNT];                        /* p, m, v and the rest */
-    int64_t device_state[AH_CLASS_COUNT];  /* p of a group on the device, whole if products may read it there */
-    int64_t device_states[AH_CLASS_COUNT]; /* all states there: only p if nothing is updated */
-    int64_t frozen[AH_CLASS_COUNT];        /* frozen parameters of one group, this rank's part, in the compute dtype */
-    int64_t buffer[AH_CLASS_COUNT];        /* parameters or gradient of one group in the compute dtype */
-    int64_t below;                         /* a buffer for a fetched frozen lowest block; 0: they stay on the device */
-    int64_t host_grad[AH_CLASS_COUNT];     /* this rank's part of the gradient, on the host */
+    int64_t state[AH_SIZED_COUNT], moment[AH_SIZED_COUNT]; /* p; m or v: of one group, this rank's part */
+    int64_t states[AH_SIZED_COUNT];                        /* p, m, v and the rest */
+    int64_t device_state[AH_SIZED_COUNT];  /* p of a group on the device, whole if products may read it there */
+    int64_t device_states[AH_SIZED_COUNT]; /* all states there: only p if nothing is updated */
+    int64_t frozen[AH_SIZED_COUNT];        /* frozen parameters of one group, this rank's part, in the compute dtype */
+    int64_t buffer[AH_SIZED_COUNT];        /* parameters or gradient of one group in the compute dtype */
+    int64_t host_grad[AH_SIZED_COUNT];     /* this rank's part of the gradient, on the host */
     bool own_grads;                        /* gradients of blocks have memory of their own, not buffers */
     int64_t block_grad;                    /* of each block */
     int64_t stage_state, stage_moment, stage_rest; /* p; m or v; the rest: of a staged chunk */

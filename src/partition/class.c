@@ -12,7 +12,7 @@ enum ah_class ah__class_of(int partition, int layers)
 
 int ah__class_representative(enum ah_class class, int layers)
 {
-    return class == AH_CLASS_EMBEDDING ? 0 : class == AH_CLASS_BLOCK ? 1 : layers + 1;
+    return class == AH_CLASS_EMBEDDING ? 0 : class == AH_CLASS_BLOCK ? layers : layers + 1;
 }
 
 int ah__class_size(enum ah_class class, int layers)

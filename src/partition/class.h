@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* AH_CLASS_BLOCK is the class of block 1; blocks of further kinds have the classes from AH_CLASS_COUNT on. If only
- * sizes matter, the first three stand for all. */
+/* AH_CLASS_BLOCK is the class of the lowest block with a backward. Blocks of further kinds, and blocks without
+ * backward, have the classes from AH_CLASS_COUNT on. All blocks with a backward have the sizes of AH_CLASS_BLOCK. */
 enum ah_class { AH_CLASS_EMBEDDING, AH_CLASS_BLOCK, AH_CLASS_HEAD, AH_CLASS_COUNT };
 enum { AH_CLASSES_MOST = 16 };
 /* "embedding", "block", "head", "block 2", "block 3", ... */

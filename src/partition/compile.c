@@ -15,7 +15,6 @@ struct compiling {
     struct ah_partition *partition;
     struct ah_section *section;
     int number;
-    int64_t first; /* element of its group from which offsets are counted */
     const int *param_of;
     bool *wanted;          /* by value: backward reads it, or it is needed to compute a value that backward reads */
     bool *cheap_wanted;    /* by value: the same for values that selective recomputation recomputes */
@@ -174,7 +173,7 @@ static void place_params(struct compiling *c)
     for (size_t i = 0; i < section->param_count; i++) {
         const struct ah_param *param = &c->partition->params[c->param_of[section->recorded[i]]];
         place(c, section->params[i].value, param->group == c->number ? AH_SPACE_PARAM : AH_SPACE_SHARED,
-              (param->place - c->first + section->graph->values[section->params[i].value].first) * element);
+              (param->place + section->graph->values[section->params[i].value].first) * element);
     }
     for (size_t i = 0; i < section->grad_count; i++) {
         int index = section->grads[i].param, read = section->params[index].value;
@@ -435,21 +434,6 @@ int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struc
     int status = allocate(&c);
     if (status == AH_OK)
         status = compile(&c);
-    ah__arena_free(&c.arena);
-    return status;
-}
-
-int ah__below_compile(struct ah_program *program, struct ah_partition *partition, struct ah_section *section,
-                      int64_t first, const int *param_of)
-{
-    struct ah_code code = {.input_bytes = 0};
-    struct compiling c = {
-        .code = &code, .partition = partition, .section = section, .number = 0, .first = first, .param_of = param_of};
-    int status = allocate(&c);
-    if (status == AH_OK) {
-        take_forward(&c);
-        status = emit_program(&c, program, MODE_FORWARD_DROP);
-    }
     ah__arena_free(&c.arena);
     return status;
 }

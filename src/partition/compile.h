@@ -11,11 +11,6 @@ enum { AH_OPERAND_ALIGN = 64 }; /* offsets in SAVED and WORK */
 int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struct ah_section *section, int number,
                      const int *param_of);
 
-/* Compiles only FORWARD_DROP, for a frozen lowest block whose parameters begin at element `first` of the embedding's
- * group: the program counts their offsets from there. */
-int ah__below_compile(struct ah_program *program, struct ah_partition *partition, struct ah_section *section,
-                      int64_t first, const int *param_of);
-
 /* Finds the storages that selective recomputation recomputes: cheap[storage] is set if backward reads it (`saved`) or
  * if it leads to such a storage. All of them follow from the section's input, parameters and saved storages that are
  * not set, by operators that are neither products nor attention. */

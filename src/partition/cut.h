@@ -2,7 +2,7 @@
  * every boundary the one activation that crosses it, for every parameter its owner. Private to partition/.
  *
  * If the embedding and the lowest blocks are frozen, nothing below the first trained block is learned: backward ends
- * there. The frozen lowest blocks become part of the embedding's group: their forward follows its own. */
+ * there. */
 #ifndef AH_PARTITION_CUT_H
 #define AH_PARTITION_CUT_H
 
@@ -12,8 +12,8 @@
 struct ah_cut {
     struct ah_arena arena;
     const struct ah_graph *graph;
-    int layers;      /* all blocks of the model */
-    int below;       /* the frozen lowest blocks, which belong to the embedding's group */
+    int layers;      /* blocks */
+    int below;       /* the frozen lowest blocks, which have no backward */
     int *first_node; /* [layers + 3]: partition p has nodes first_node[p] .. first_node[p+1]-1 */
     int *entering;   /* [layers + 2]: the activation that enters partition p; for partition 0 the token ids */
     int *owner;      /* per value: the first partition that reads a parameter or its rows; -1 for other values */
@@ -38,10 +38,10 @@ static inline bool ah__cut_learns(const struct ah_cut *cut, int partition)
 char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t size);
 
 /* Checks that all blocks have equal operators, shapes, parameters and operands; frozen lowest blocks and the others are
- * compared each among themselves. class_of [layers + 2], by partition number: blocks that differ in attributes are of
- * different classes, of which there are *class_count; the lowest block that is not below is of AH_CLASS_BLOCK.
- * `param_of`: value -> index of a parameter; `first_param`: partition -> index of its first. */
-int ah__cut_classes(uint8_t *class_of, int *class_count, const struct ah_cut *cut, const int *first_param,
+ * compared each among themselves. Fills class_of [layers + 2], by partition number, and class_count and `like` of the
+ * partition: blocks have different classes if they differ in attributes or only one is below. `param_of`: value ->
+ * index of a parameter; `first_param`: partition -> index of its first. */
+int ah__cut_classes(struct ah_partition *partition, uint8_t *class_of, const struct ah_cut *cut, const int *first_param,
                     const int *param_of);
 
 #endif

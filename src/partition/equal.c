@@ -147,33 +147,47 @@ static bool attrs_equal(const struct ah_cut *cut, int a, int b)
     return true;
 }
 
-/* Finds the classes of blocks [first, last]. like: a block of each class found so far. */
-static int find_classes(uint8_t *class_of, int like[AH_CLASSES_MOST], int *count, const struct pair *pair, int first,
-                        int last)
+/* Returns the class of a block among classes [first, count), or `count`. block_of: a block of each class. */
+static int class_find(const struct pair *pair, const int block_of[AH_CLASSES_MOST], int first, int count, int block)
 {
+    int class = first;
+    while (class < count && !(ah__class_is_block(class) && attrs_equal(pair->cut, block_of[class], block)))
+        class ++;
+    return class;
+}
+
+/* The classes of blocks [first, last], from `from` on. */
+static int find_classes(struct ah_partition *partition, uint8_t *class_of, int block_of[AH_CLASSES_MOST],
+                        const struct pair *pair, int first, int last, int from)
+{
+    int *count = &partition->class_count;
+    int above = *count;
     for (int block = first; block <= last; block++) {
-        int class = AH_CLASS_BLOCK;
         AH_TRY(compare(*pair, first, block));
-        while (class < *count && !(ah__class_is_block(class) && attrs_equal(pair->cut, like[class], block)))
-            class ++;
+        int class = class_find(pair, block_of, from, *count, block);
         if (class == AH_CLASSES_MOST)
             return ah__fail(AH_EINPUT, "found more than %d kinds of blocks, which differ in attributes",
                             AH_CLASSES_MOST - AH_CLASS_COUNT + 1);
-        if (class == *count)
-            like[(*count)++] = block;
+        if (class == *count) {
+            int like = class_find(pair, block_of, AH_CLASS_BLOCK, above, block);
+            partition->like[class] = from == AH_CLASS_BLOCK ? class : like < above ? like : AH_CLASS_BLOCK;
+            block_of[(*count)++] = block;
+        }
         class_of[block] = (uint8_t) class;
     }
     return AH_OK;
 }
 
-int ah__cut_classes(uint8_t *class_of, int *class_count, const struct ah_cut *cut, const int *first_param,
+int ah__cut_classes(struct ah_partition *partition, uint8_t *class_of, const struct ah_cut *cut, const int *first_param,
                     const int *param_of)
 {
     const struct pair pair = {.cut = cut, .first_param = first_param, .param_of = param_of};
-    int above = cut->below + 1, like[AH_CLASSES_MOST] = {[AH_CLASS_BLOCK] = above};
-    *class_count = AH_CLASS_COUNT;
+    int above = cut->below + 1, block_of[AH_CLASSES_MOST] = {[AH_CLASS_BLOCK] = above};
+    partition->class_count = AH_CLASS_COUNT;
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
+        partition->like[class] = class;
     class_of[0] = AH_CLASS_EMBEDDING;
     class_of[cut->layers + 1] = AH_CLASS_HEAD;
-    AH_TRY(find_classes(class_of, like, class_count, &pair, above, cut->layers));
-    return find_classes(class_of, like, class_count, &pair, 1, cut->below);
+    AH_TRY(find_classes(partition, class_of, block_of, &pair, above, cut->layers, AH_CLASS_BLOCK));
+    return find_classes(partition, class_of, block_of, &pair, 1, cut->below, partition->class_count);
 }

@@ -8,26 +8,18 @@
 /* ---- parameters and groups -------------------------------------------------------------------------------------- */
 
 /* The parts of a group, in this order. */
-enum place { TRAINED_MATRICES, TRAINED_VECTORS, CODED, FROZEN };
+enum place { TRAINED_MATRICES, TRAINED_VECTORS, CODED, FROZEN, FROZEN_VECTORS };
 
-/* Returns the part of a group to which a parameter belongs. For inference no parameter counts as frozen. */
+/* Returns the part of a group to which a parameter belongs. For inference no parameter counts as frozen.
+ * Blocks without backward have the order of trained ones, so that buffers, which both use, have the same gaps. */
 static enum place place_of(const struct ah_cut *cut, const struct ah_value *value, int number)
 {
     bool matrix = value->meta.shape.rank >= 2, block = number >= 1 && number <= cut->layers;
+    if (!matrix && block && number <= cut->below)
+        return FROZEN_VECTORS;
     if (value->frozen && !cut->infers)
         return matrix && block && cut->graph->codes != AH_CODES_NONE ? CODED : FROZEN;
     return matrix ? TRAINED_MATRICES : TRAINED_VECTORS;
-}
-
-/* Returns the group of a partition of the cut, whose numbers include frozen lowest blocks. */
-static int group_of(const struct ah_cut *cut, int number)
-{
-    return number > cut->below ? number - cut->below : 0;
-}
-
-static int number_of(const struct ah_cut *cut, int group)
-{
-    return group > 0 ? group + cut->below : 0;
 }
 
 static int64_t aligned(int64_t elements)
@@ -41,8 +33,7 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
                           int64_t offset, enum place place)
 {
     const struct ah_graph *graph = cut->graph;
-    int group = group_of(cut, number);
-    int64_t placed = partition->groups[group].placed;
+    int64_t placed = partition->groups[number].placed;
     for (size_t v = 0; v < graph->value_count; v++) {
         const struct ah_value *value = &graph->values[v];
         if (cut->owner[v] != number || place_of(cut, value, number) != place)
@@ -55,7 +46,7 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
             .shape = value->meta.shape,
             .init = value->init,
             .init_std = value->init_std,
-            .group = group,
+            .group = number,
             .offset = offset,
             .kept = kept,
             .place = place < CODED ? offset : placed,
@@ -63,24 +54,12 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
             .coded = place == CODED,
             .frozen = place >= CODED,
         };
-        partition->groups[group].elements += elements;
+        partition->groups[number].elements += elements;
         offset += place == CODED ? kept : aligned(elements);
         placed += aligned(elements);
     }
-    partition->groups[group].placed = placed;
+    partition->groups[number].placed = placed;
     return aligned(offset);
-}
-
-/* Adds the frozen lowest blocks to the embedding's group, one after the other. */
-static void fill_below(struct ah_partition *partition, const struct ah_cut *cut, int *first_param, int *param_of)
-{
-    struct ah_group *group = &partition->groups[0];
-    int64_t count = group->count;
-    for (int number = 1; number <= cut->below; number++) {
-        first_param[number] = partition->param_count;
-        group->count = fill_group(partition, cut, number, param_of, group->count, FROZEN);
-    }
-    group->below = group->count - count;
 }
 
 /* Adds the frozen parameters, behind the trained parts of all ranks, so that both kinds are gathered separately; codes
@@ -93,7 +72,8 @@ static void fill_frozen(struct ah_partition *partition, const struct ah_cut *cut
     group->placed = from;
     int64_t codes = fill_group(partition, cut, number, param_of, from, CODED);
     group->coded = group->placed - from;
-    group->count = fill_group(partition, cut, number, param_of, codes, FROZEN);
+    int64_t matrices = fill_group(partition, cut, number, param_of, codes, FROZEN);
+    group->count = fill_group(partition, cut, number, param_of, matrices, FROZEN_VECTORS);
     if (group->count > from) {
         group->trained = from;
         partition->frozen = true;
@@ -127,13 +107,10 @@ static int fill_params(struct ah_partition *partition, const struct ah_cut *cut,
                          sizeof *partition->groups));
     for (int g = 0; g < partition->group_count; g++) {
         struct ah_group *group = &partition->groups[g];
-        int number = number_of(cut, g);
-        first_param[number] = group->first_param = partition->param_count;
-        group->decayed = fill_group(partition, cut, number, param_of, 0, TRAINED_MATRICES);
-        group->trained = fill_group(partition, cut, number, param_of, group->decayed, TRAINED_VECTORS);
-        fill_frozen(partition, cut, group, number, param_of);
-        if (g == 0)
-            fill_below(partition, cut, first_param, param_of);
+        first_param[g] = group->first_param = partition->param_count;
+        group->decayed = fill_group(partition, cut, g, param_of, 0, TRAINED_MATRICES);
+        group->trained = fill_group(partition, cut, g, param_of, group->decayed, TRAINED_VECTORS);
+        fill_frozen(partition, cut, group, g, param_of);
         group->param_count = partition->param_count - group->first_param;
         AH_TRY(fill_gaps(partition, group));
     }
@@ -184,12 +161,6 @@ static uint64_t hash_code(const struct ah_code *code, uint64_t seed)
     return hash_operand(&code->logits, seed);
 }
 
-/* Returns 0 for the first kind of blocks, else the number of a further kind, from 1 on. */
-static uint64_t further_kind(int class)
-{
-    return class < AH_CLASS_COUNT ? 0 : (uint64_t)(class - AH_CLASS_COUNT) + 1;
-}
-
 /* Hashes a further kind of blocks: their number from each partition on, and their programs. */
 static uint64_t hash_further(const struct ah_partition *partition, int class, uint64_t hash)
 {
@@ -224,11 +195,8 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     }
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         hash = hash_code(&partition->code[i], hash);
-    for (int i = AH_CLASS_BLOCK; partition->below && (i <= AH_CLASS_COUNT || i < partition->class_count); i++)
-        if (ah__class_is_block(i))
-            hash = hash_program(&partition->below_forward[i], hash);
-    for (int number = 1; number <= partition->below; number++)
-        hash = ah__hash_int(further_kind(partition->below_class[number]), hash);
+    if (partition->frozen_blocks > 0)
+        hash = ah__hash_int((uint64_t)partition->frozen_blocks, ah__hash_text("frozen blocks", hash));
     for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
         hash = hash_further(partition, class, hash);
     return hash;
@@ -242,22 +210,7 @@ static int compile_code(struct ah_code *code, struct ah_partition *partition, co
     struct ah_section section;
     int status = ah__section_init(&section, cut, number);
     if (status == AH_OK)
-        status = ah__code_compile(code, partition, &section, group_of(cut, number), param_of);
-    ah__section_fini(&section);
-    return status;
-}
-
-/* Compiles a frozen lowest block if it is the first of its class. */
-static int compile_below(struct ah_partition *partition, const struct ah_cut *cut, int number, const int *param_of)
-{
-    struct ah_program *program = &partition->below_forward[partition->below_class[number]];
-    struct ah_section section;
-    if (program->count > 0)
-        return AH_OK;
-    int64_t first = ah__embedding_count(partition) + (number - 1) * ah__below_count(partition);
-    int status = ah__section_init(&section, cut, number);
-    if (status == AH_OK)
-        status = ah__below_compile(program, partition, &section, first, param_of);
+        status = ah__code_compile(code, partition, &section, number, param_of);
     ah__section_fini(&section);
     return status;
 }
@@ -287,7 +240,7 @@ static int count_blocks(struct ah_partition *partition)
     return AH_OK;
 }
 
-/* Compiles the first block of each class among blocks that are not frozen lowest ones. */
+/* Compiles the first block of each class. */
 static int compile_blocks(struct ah_partition *partition, const struct ah_cut *cut, const int *param_of)
 {
     struct ah_code *blocks = &partition->code[AH_CLASS_BLOCK];
@@ -295,11 +248,12 @@ static int compile_blocks(struct ah_partition *partition, const struct ah_cut *c
         struct ah_code *code = &partition->code[partition->class_of[number]];
         if (code->program[AH_PROGRAM_FORWARD].count > 0)
             continue;
-        AH_TRY(compile_code(code, partition, cut, number_of(cut, number), param_of));
-        AH_TRY(match(blocks, code));
+        AH_TRY(compile_code(code, partition, cut, number, param_of));
+        if (number > partition->frozen_blocks)
+            AH_TRY(match(blocks, code));
     }
     for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
-        for (int i = 0; partition->code[class].program[AH_PROGRAM_FORWARD].count > 0 && i < AH_PROGRAM_COUNT; i++)
+        for (int i = 0; partition->like[class] == class && i < AH_PROGRAM_COUNT; i++)
             partition->code[class].program[i].work_bytes = blocks->program[i].work_bytes;
     return AH_OK;
 }
@@ -307,21 +261,14 @@ static int compile_blocks(struct ah_partition *partition, const struct ah_cut *c
 static int compile_all(struct ah_partition *partition, const struct ah_cut *cut, const int *first_param,
                        const int *param_of)
 {
-    uint8_t *class_of, *by_group;
-    AH_TRY(ah__arena_new(&partition->arena, &class_of, (size_t)cut->layers + 2, 1));
-    AH_TRY(ah__arena_new(&partition->arena, &by_group, (size_t)partition->group_count, 1));
-    AH_TRY(ah__cut_classes(class_of, &partition->class_count, cut, first_param, param_of));
-    for (int group = 0; group < partition->group_count; group++)
-        by_group[group] = class_of[number_of(cut, group)];
-    partition->class_of = by_group;
-    partition->below_class = class_of;
+    uint8_t *class_of;
+    AH_TRY(ah__arena_new(&partition->arena, &class_of, (size_t)partition->group_count, 1));
+    AH_TRY(ah__cut_classes(partition, class_of, cut, first_param, param_of));
+    partition->class_of = class_of;
     AH_TRY(count_blocks(partition));
     AH_TRY(compile_code(&partition->code[AH_CLASS_EMBEDDING], partition, cut, 0, param_of));
     AH_TRY(compile_blocks(partition, cut, param_of));
-    AH_TRY(compile_code(&partition->code[AH_CLASS_HEAD], partition, cut, cut->layers + 1, param_of));
-    for (int number = 1; number <= cut->below; number++)
-        AH_TRY(compile_below(partition, cut, number, param_of));
-    return AH_OK;
+    return compile_code(&partition->code[AH_CLASS_HEAD], partition, cut, partition->layers + 1, param_of);
 }
 
 static void describe(struct ah_partition *partition, const struct ah_cut *cut)
@@ -333,8 +280,8 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
     partition->compute = graph->compute;
     partition->codes = cut->infers ? AH_CODES_NONE : graph->codes;
     partition->packed = graph->positions >= 0;
-    partition->layers = cut->layers - cut->below;
-    partition->below = cut->below;
+    partition->layers = cut->layers;
+    partition->frozen_blocks = cut->below;
     partition->batch = tokens->dim[0];
     partition->seq = tokens->dim[1];
     partition->vocab = ah__op_table[loss->op]->classes(loss_in);
@@ -349,8 +296,6 @@ static void add_flops(struct ah_partition *partition)
         partition->flops_forward += times * code->program[AH_PROGRAM_FORWARD].flops;
         partition->flops_backward += times * code->program[AH_PROGRAM_BACKWARD].flops;
     }
-    for (int number = 1; number <= partition->below; number++)
-        partition->flops_forward += times * ah__below_program(partition, number)->flops;
 }
 
 const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct ah_partition *partition)
@@ -358,9 +303,9 @@ const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct
     char trained[32], below[32] = "";
     const char *codes = ah__codes_word(partition->codes);
     ah_count_format(trained, sizeof trained, ah__partition_trained(partition));
-    if (partition->below)
-        ah__snprintf(below, sizeof below, " above %d frozen block%s", partition->below,
-                     partition->below > 1 ? "s" : "");
+    if (partition->frozen_blocks)
+        ah__snprintf(below, sizeof below, " above %d frozen block%s", partition->frozen_blocks,
+                     partition->frozen_blocks > 1 ? "s" : "");
     ah__snprintf(text, AH_PARTITION_TYPES_SIZE, "%s%s%s%s%s%s%s", ah__dtype_word(partition->compute),
                  partition->frozen ? ", " : "", partition->frozen ? trained : "", partition->frozen ? " trained" : "",
                  below, codes ? " beside " : "", codes ? codes : "");
@@ -370,13 +315,14 @@ const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct
 static int note_below(struct ah_partition *partition)
 {
     char text[160], blocks[32];
-    if (partition->below == 0)
+    if (partition->frozen_blocks == 0)
         return AH_OK;
-    if (partition->below == 1)
-        ah__snprintf(blocks, sizeof blocks, "block 1 goes");
+    if (partition->frozen_blocks == 1)
+        ah__snprintf(blocks, sizeof blocks, "block 1 is");
     else
-        ah__snprintf(blocks, sizeof blocks, "blocks 1-%d go", partition->below);
-    ah__snprintf(text, sizeof text, "frozen %s with the embedding: plans count the blocks above, from 1", blocks);
+        ah__snprintf(blocks, sizeof blocks, "blocks 1-%d are", partition->frozen_blocks);
+    ah__snprintf(text, sizeof text, "%s frozen as the embedding is: backward ends above, nothing is kept there",
+                 blocks);
     return ah__arena_strdup(&partition->arena, &partition->note, text);
 }
 

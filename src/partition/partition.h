@@ -41,8 +41,6 @@ struct ah_group {
     int64_t placed;               /* elements as programs read them: the same, unless codes are decoded first */
     int64_t coded;                /* elements of `placed` that are kept in codes: [trained, trained + coded) */
     int64_t trained;              /* elements [0, trained) have gradients and optimizer states; the others are frozen */
-    int64_t below;                /* elements of frozen lowest blocks, the last of the embedding's group; all blocks
-                                   * have as many */
     int64_t decayed;              /* elements [0, decayed) belong to trained parameters of rank >= 2 */
     int64_t elements;             /* elements of parameters, without padding */
     int gap_count;                /* ranges of padding between parameters and behind the last, in order */
@@ -88,25 +86,22 @@ struct ah_partition {
     struct ah_arena arena;
     enum ah_dtype compute;
     struct ah_step_options step;
-    int layers;                /* blocks, without frozen lowest ones */
-    int below;                 /* the model's lowest blocks, if they and the embedding are frozen: they belong to the
-                                * embedding's group */
+    int layers;                /* blocks */
+    int frozen_blocks;         /* the lowest of them, if they and the embedding are frozen: they have no backward */
     const char *note;          /* describes the frozen lowest blocks; null: there are none */
     bool frozen;               /* some parameters are frozen */
     enum ah_codes codes;       /* codes of frozen matrices of blocks; AH_CODES_NONE: they are not kept in codes */
     bool packed;               /* a step has positions: its sequences are several documents each */
     int64_t batch, seq, vocab; /* batch and seq: of one micro-batch, for programs; vocab: rows of the logits */
     int class_count;
-    /* By class. Sizes of all blocks are as of AH_CLASS_BLOCK; the programs of a class that only frozen lowest blocks
-     * have are of 0 calls. */
+    /* By class. Sizes of blocks with a backward are as of AH_CLASS_BLOCK. */
     struct ah_code code[AH_CLASSES_MOST];
+    /* By class: the class itself; for a class without backward, the class of the same attributes with one, or
+     * AH_CLASS_BLOCK. Its forward takes as long. */
+    int like[AH_CLASSES_MOST];
     const uint8_t *class_of; /* by partition number */
     /* For each further kind of blocks: their number from a partition on; the last entry is behind the head. */
     const int *blocks_from[AH_CLASSES_MOST];
-    /* FORWARD_DROP of frozen lowest blocks, with INPUT and OUTPUT in the same memory, by class, of 0 calls if there is
-     * no such block; and the class of each such block, from 1 on. */
-    struct ah_program below_forward[AH_CLASSES_MOST];
-    const uint8_t *below_class;
     int shared_group;             /* group the head also reads (0 if the embedding is tied), -1: none */
     int param_count, group_count; /* groups: layers + 2 */
     struct ah_param *params;
@@ -121,38 +116,6 @@ struct ah_partition {
  * "bf16, 4.9 M trained above 8 frozen blocks". Returns the text. */
 enum { AH_PARTITION_TYPES_SIZE = 64 };
 const char *ah__partition_types(char text[AH_PARTITION_TYPES_SIZE], const struct ah_partition *partition);
-
-/* Returns the number of the model's blocks, frozen lowest ones included. */
-static inline int ah__partition_blocks(const struct ah_partition *partition)
-{
-    return partition->below + partition->layers;
-}
-
-/* Returns the program of a frozen lowest block, by its number from 1 on. */
-static inline const struct ah_program *ah__below_program(const struct ah_partition *partition, int number)
-{
-    return &partition->below_forward[partition->below_class[number]];
-}
-
-/* Returns the most scratch that a frozen lowest block needs. */
-static inline int64_t ah__below_work_bytes(const struct ah_partition *partition)
-{
-    int64_t most = 0;
-    for (int class = 0; class < AH_CLASSES_MOST; class ++)
-        most = partition->below_forward[class].work_bytes > most ? partition->below_forward[class].work_bytes : most;
-    return most;
-}
-
-/* Return elements of the embedding's group: its own, and those of one frozen lowest block. */
-static inline int64_t ah__embedding_count(const struct ah_partition *partition)
-{
-    return partition->groups[0].count - partition->groups[0].below;
-}
-
-static inline int64_t ah__below_count(const struct ah_partition *partition)
-{
-    return partition->below > 0 ? partition->groups[0].below / partition->below : 0;
-}
 
 /* Returns the number of blocks of a further kind among [first, last]. */
 static inline int64_t ah__blocks_of(const struct ah_partition *partition, int class, int64_t first, int64_t last)
@@ -252,25 +215,23 @@ static inline int64_t ah__frozen_count(const struct ah_group *group)
     return group->count - group->trained;
 }
 
+/* Returns the group of a block with a backward; all such groups are alike. */
+static inline const struct ah_group *ah__block_group(const struct ah_partition *partition)
+{
+    return &partition->groups[partition->layers];
+}
+
 /* Returns true if gradients of blocks have memory of their own. If some parameters of blocks are frozen, gradients of
  * the others are small, and buffers, which are as large as a whole block, are for parameters only. */
 static inline bool ah__blocks_keep_gradients(const struct ah_partition *partition)
 {
-    return ah__frozen_count(&partition->groups[1]) > 0;
+    return ah__frozen_count(ah__block_group(partition)) > 0;
 }
 
 /* Returns the size of the codes of `count` elements, in elements of the compute dtype. */
 static inline int64_t ah__codes_kept(const struct ah_partition *partition, int64_t count)
 {
     return ah__codes_bytes(partition->codes, count) / ah__dtype_bytes(partition->compute);
-}
-
-/* Returns the elements of a group that are fetched, cast and gathered together: with one rank, frozen lowest blocks are
- * fetched separately. */
-static inline int64_t ah__moved_count(const struct ah_partition *partition, int group)
-{
-    const struct ah_group *of = &partition->groups[group];
-    return of->count - (ah__step_ranks(partition) == 1 ? of->below : 0);
 }
 
 /* Returns true if programs read decoded parameters of a group, not the kept ones. */

@@ -222,8 +222,8 @@ static int fill_tree(cJSON *tree, const struct ah_partition *partition)
     AH_TRY(ah__json_add_hash(tree, "signature", partition->signature));
     AH_TRY(ah__json_add_string(tree, "dtype", ah__dtype_name(partition->compute)));
     AH_TRY(ah__json_add_int(tree, "layers", partition->layers));
-    if (partition->below)
-        AH_TRY(ah__json_add_int(tree, "frozen_blocks", partition->below));
+    if (partition->frozen_blocks)
+        AH_TRY(ah__json_add_int(tree, "frozen_blocks", partition->frozen_blocks));
     AH_TRY(ah__json_add_int(tree, "batch", partition->batch));
     AH_TRY(ah__json_add_int(tree, "seq", partition->seq));
     AH_TRY(ah__json_add_int(tree, "micro_batches", ah__micro_batches(partition)));

@@ -10,14 +10,11 @@ struct triple {
     int64_t e, b, h;
 };
 
-/* Returns the times of an item kind. The embedding's forward includes the frozen lowest blocks. */
+/* Returns the times of an item kind. */
 static struct triple times(const struct ah_predictor *predictor, enum ah_item_kind kind)
 {
     const int64_t *ns = predictor->profile->costs.ns[kind];
-    struct triple t = {ns[AH_CLASS_EMBEDDING], ns[AH_CLASS_BLOCK], ns[AH_CLASS_HEAD]};
-    for (int below = 1; kind == AH_ITEM_FORWARD && below <= predictor->partition->below; below++)
-        t.e += ah__costs_below_ns(&predictor->costs, below);
-    return t;
+    return (struct triple){ns[AH_CLASS_EMBEDDING], ns[AH_CLASS_BLOCK], ns[AH_CLASS_HEAD]};
 }
 
 static int64_t max_ns(int64_t a, int64_t b)
@@ -53,24 +50,32 @@ static int64_t min_ns(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Returns the time of an item kind over all groups whose optimizer states are on the host. */
-static int64_t on_host_ns(const struct ah_switches *switches, struct triple t)
+/* Returns the time of an item kind over so many blocks, and over embedding and head if they are on the host. */
+static int64_t on_host_ns(const struct ah_switches *switches, struct triple t, int64_t blocks)
 {
-    return (switches->embedding_on_host ? t.e : 0) + switches->offload_optimizer * t.b +
-           (switches->head_on_host ? t.h : 0);
+    return (switches->embedding_on_host ? t.e : 0) + blocks * t.b + (switches->head_on_host ? t.h : 0);
 }
 
 /* Returns the time of updates on the host: of all groups there but the blocks that are staged. */
 static int64_t host_updates_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
-    return on_host_ns(switches, update) - switches->staged * update.b;
+    return on_host_ns(switches, update, ah__trained_on_host(switches) - switches->staged);
 }
 
 static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
 {
-    return (switches->embedding_on_host ? 0 : t.e) + (switches->layers - switches->offload_optimizer) * t.b +
+    return (switches->embedding_on_host ? 0 : t.e) + ah__trained_on_device(switches) * t.b +
            (switches->head_on_host ? 0 : t.h);
+}
+
+/* Returns, with several ranks, how many casts all blocks have in a step. A block is cast for forward and for backward,
+ * unless it is fetched or unsharded. */
+static int64_t casts(const struct ah_switches *switches)
+{
+    int64_t frozen = switches->frozen_blocks - ah__frozen_on_host(switches) - ah__unsharded_frozen(switches);
+    int64_t trained = ah__trained_blocks(switches) - switches->offload_params;
+    return frozen + 2 * (trained - (switches->unsharded - ah__unsharded_frozen(switches)));
 }
 
 /* Returns the time of casts. With several ranks each block whose shard stays on the device is cast for forward and for
@@ -83,7 +88,7 @@ static int64_t casts_ns(const struct ah_switches *switches, const struct ah_pred
         return 0;
     if (switches->share_embedding_head)
         ends = (switches->embedding_on_host ? 0 : cast.e) + (switches->head_on_host ? 0 : cast.h);
-    return 2 * (switches->layers - switches->offload_params - switches->unsharded) * cast.b + ends;
+    return casts(switches) * cast.b + ends;
 }
 
 static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
@@ -97,17 +102,20 @@ static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predi
         gather.e = ah__costs_gather_ns(costs, AH_CLASS_EMBEDDING, !switches->embedding_on_host);
         gather.h = ah__costs_gather_ns(costs, AH_CLASS_HEAD, !switches->head_on_host);
     }
-    return gather.e + gather.h + reduce.e + reduce.h + switches->layers * (2 * gather.b + reduce.b) +
-           switches->unsharded * (stays - 2 * gather.b);
+    int64_t unsharded = switches->unsharded - ah__unsharded_frozen(switches);
+    int64_t gathers = casts(switches) + 2 * switches->offload_params + ah__frozen_on_host(switches);
+    return gather.e + gather.h + reduce.e + reduce.h + ah__trained_blocks(switches) * reduce.b + gathers * gather.b +
+           unsharded * stays;
 }
 
 /* Returns the recomputation time of blocks [first, layers]. */
 static int64_t again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t first)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
-    int64_t sum = 0, whole = switches->checkpoint, end = whole + switches->selective;
+    int64_t sum = 0, whole = switches->frozen_blocks + switches->checkpoint, end = whole + switches->selective;
     bool alike = predictor->partition->class_count <= AH_CLASS_COUNT;
-    if (switches->offload_activations > 0 && (first > 1 || !alike)) {
+    first = max_ns(first, switches->frozen_blocks + 1);
+    if (switches->offload_activations > 0 && (first > switches->frozen_blocks + 1 || !alike)) {
         for (int block = (int)first; block <= switches->layers; block++)
             sum += ah__costs_again_ns(&predictor->costs, block, ah__recomputes(switches, block),
                                       ah__recomputes_selectively(switches, block));
@@ -127,8 +135,8 @@ static double round_share(const struct ah_switches *switches, const struct ah_pr
 /* Returns the time in which blocks' sums are copied out, or in, between the rounds of a step. */
 static int64_t sums_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t ns)
 {
-    bool sums = predictor->partition->groups[1].trained > 0;
-    return sums ? (ah__plan_rounds(switches, predictor) - 1) * switches->layers * ns : 0;
+    bool sums = ah__block_group(predictor->partition)->trained > 0;
+    return sums ? (ah__plan_rounds(switches, predictor) - 1) * ah__trained_blocks(switches) * ns : 0;
 }
 
 /* Returns true if the embedding stays on the device after its first fetch. */
@@ -143,13 +151,10 @@ static int64_t prefetches_ns(const struct ah_switches *switches, const struct ah
 {
     struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
     int64_t rounds = ah__plan_rounds(switches, predictor), ends = switches->share_embedding_head ? rounds : 1;
-    int64_t below = 0;
     if (embedding_stays(switches, predictor))
         fetch.e = 0;
-    if (ah__streams_below(switches))
-        below = rounds * predictor->partition->below * predictor->costs.below_in_ns;
-    fetch = (struct triple){ends * fetch.e + below, rounds * fetch.b, ends * fetch.h};
-    return on_host_ns(switches, fetch);
+    fetch = (struct triple){ends * fetch.e, rounds * fetch.b, ends * fetch.h};
+    return on_host_ns(switches, fetch, switches->offload_optimizer);
 }
 
 /* Returns the time in which activations are offloaded, or fetched back. */
@@ -169,7 +174,8 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
     switch (lane) {
     case AH_LANE_COMPUTE:
         return f.e + f.h + b.e + b.h + both_ns(predictor, 1) + again_ns(switches, predictor, 1) +
-               2 * (ah__plan_rounds(switches, predictor) - 1) * switches->layers * predictor->costs.widen_ns +
+               2 * (ah__plan_rounds(switches, predictor) - 1) * ah__trained_blocks(switches) *
+                   predictor->costs.widen_ns +
                casts_ns(switches, predictor) + on_device_ns(switches, times(predictor, AH_ITEM_UPDATE_DEVICE));
     case AH_LANE_H2D:
         return prefetches_ns(switches, predictor) +
@@ -178,8 +184,9 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
                activations_ns(switches, predictor, predictor->costs.in_ns) +
                sums_ns(switches, predictor, predictor->costs.sums_in_ns);
     case AH_LANE_D2H:
-        return on_host_ns(switches, times(predictor, AH_ITEM_OFFLOAD)) + times(predictor, AH_ITEM_RESULT).e +
-               times(predictor, AH_ITEM_RESULT).h + switches->staged * times(predictor, AH_ITEM_UPDATE_STAGED).b +
+        return on_host_ns(switches, times(predictor, AH_ITEM_OFFLOAD), ah__trained_on_host(switches)) +
+               times(predictor, AH_ITEM_RESULT).e + times(predictor, AH_ITEM_RESULT).h +
+               switches->staged * times(predictor, AH_ITEM_UPDATE_STAGED).b +
                activations_ns(switches, predictor, predictor->costs.out_ns) +
                sums_ns(switches, predictor, predictor->costs.sums_out_ns);
     case AH_LANE_HOST:
@@ -206,7 +213,7 @@ static struct triple transfer(const struct ah_switches *switches, const struct a
  * longest. */
 static int first_updated(const struct ah_switches *switches, bool streams)
 {
-    int block = ah__first_on_host(switches);
+    int block = ah__first_trained_on_host(switches);
     while (block <= switches->layers && ah__staged(switches, block) != streams)
         block++;
     return block;
@@ -216,7 +223,7 @@ static int first_updated(const struct ah_switches *switches, bool streams)
 static int last_updated(const struct ah_switches *switches, bool streams)
 {
     int block = switches->layers;
-    while (block > 0 && (!ah__on_host(switches, block) || ah__staged(switches, block) != streams))
+    while (block > switches->frozen_blocks && (!ah__on_host(switches, block) || ah__staged(switches, block) != streams))
         block--;
     return block;
 }
@@ -241,7 +248,7 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     int64_t blocks = switches->layers, shortest = INT64_MAX;
-    int64_t of_host = switches->offload_optimizer - switches->staged;
+    int64_t of_host = ah__trained_on_host(switches) - switches->staged;
     int64_t above = of_host ? blocks - last_updated(switches, false) : 0;
     if (host_updates_ns(switches, predictor) == 0)
         return 0;
@@ -298,7 +305,7 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
         longest = fetch.e + offload.e + update.e +
                   in_rounds_ns(switches, predictor,
                                f.e + f.h + b.e + b.h + both_ns(predictor, 1) + again_ns(switches, predictor, 1));
-    if (switches->offload_optimizer > staged)
+    if (ah__trained_on_host(switches) > staged)
         longest = max_ns(
             longest, fetch.b + offload.b + update.b +
                          in_rounds_ns(switches, predictor,
@@ -318,7 +325,7 @@ static int64_t gathered_ns(const struct ah_switches *switches, const struct ah_p
     if (ah__world_size(switches) == 1 || ah__gathers_ahead(switches, ah__blocks_keep_gradients(predictor->partition)))
         return 0;
     return ah__plan_lane_ns(switches, predictor, AH_LANE_COMPUTE) +
-           2 * (switches->layers - switches->offload_params - switches->unsharded) * times(predictor, AH_ITEM_GATHER).b;
+           casts(switches) * times(predictor, AH_ITEM_GATHER).b;
 }
 
 /* Returns the longest of the cycles through updates on the host and staged updates. */

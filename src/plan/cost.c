@@ -71,7 +71,7 @@ void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition 
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
     double element = (double)ah__dtype_bytes(partition->compute), times = ah__micro_batches(partition);
-    const struct ah_group *group = &partition->groups[1];
+    const struct ah_group *group = ah__block_group(partition);
     double trained = group->count > 0 ? (double)group->trained / (double)group->count : 1;
     int64_t device, host;
     ah__layout_constants(&device, &host, partition);

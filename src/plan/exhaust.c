@@ -82,10 +82,9 @@ static int exhaust_places(struct part *part, const struct ah_plan *from, int ind
 static int exhaust_one(void *context, int index, struct ah_trials *trials)
 {
     struct exhaustion *exhaustion = context;
-    struct ah_plan plan = {.switches = {.layers = trials->predictor->partition->layers,
-                                        .world_size = ah__predictor_world_size(trials->predictor),
-                                        .passes = ah__plan_passes(trials->predictor)},
+    struct ah_plan plan = {.switches = ah__predictor_lowest(trials->predictor),
                            .workspace_bytes = trials->predictor->profile->workspace_bytes};
+    plan.switches.passes = ah__plan_passes(trials->predictor);
     struct part *part = &exhaustion->part[index];
     int effort = trials->predictor->effort > 1 ? trials->predictor->effort : 1;
     *part = (struct part){*exhaustion->fastest, trials, trials->items + (int64_t)effort * ITEMS_MOST, false};

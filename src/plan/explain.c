@@ -133,11 +133,12 @@ static int print_ilp(const struct table *table)
     }
     AH_TRY(status);
     const struct ah_switches *chosen = &table->chosen->switches;
-    struct ah_plan plan = {.switches = ah__switches_lowest(chosen->layers, chosen->world_size),
+    struct ah_plan plan = {.switches = ah__switches_lowest(chosen->layers, chosen->frozen_blocks, chosen->world_size),
                            .workspace_bytes = table->chosen->workspace_bytes};
     plan.switches.checkpoint = cpo.c;
     plan.switches.offload_params = cpo.p;
     plan.switches.offload_optimizer = cpo.o;
+    ah__switches_clamp(&plan.switches); /* the paper's model trains all blocks */
     plan.switches.chunks = chosen->chunks;
     plan.switches.out_of_order = chosen->out_of_order;
     ah__plan_fit(&plan, table->predictor, table->budget);

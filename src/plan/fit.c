@@ -15,6 +15,7 @@ int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_pre
 {
     struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer,
                                     .world_size = switches->world_size};
+    on_device.frozen_blocks = on_device.layers - ah__trained_on_device(switches);
     int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_buffers(&on_device, predictor) : 0;
     bool own_gradients = ah__blocks_keep_gradients(predictor->partition);
     int both = own_gradients ? 1 : 2; /* only parameters, if gradients have memory of their own */
@@ -26,7 +27,7 @@ int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_pre
 
 int ah__plan_most_leaving(const struct ah_predictor *predictor)
 {
-    int most = predictor->partition->layers - AH_ACTIVATION_BUFFERS;
+    int most = predictor->partition->layers - predictor->partition->frozen_blocks - AH_ACTIVATION_BUFFERS;
     bool may = ah__policy_uses(predictor->policy, AH_SWITCH_offload_activations) &&
                !predictor->count_bytes; /* no published system has it */
     return may && most > 0 ? most : 0;
@@ -61,7 +62,7 @@ bool ah__plan_shares_ends(const struct ah_predictor *predictor)
 
 int ah__plan_farthest_refetch(const struct ah_switches *switches)
 {
-    return switches->offload_params ? switches->offload_optimizer + 1 : 1;
+    return switches->offload_params ? ah__trained_on_host(switches) + 1 : 1;
 }
 
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
@@ -102,7 +103,7 @@ int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *bud
 static void shadows_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan->switches;
-    int64_t shadows = switches->offload_optimizer;
+    int64_t shadows = ah__trained_on_host(switches);
     int64_t set_bytes = ah__layout_set_bytes(partition, switches);
     if (set_bytes == 0) /* nothing of a block is trained */
         return;

@@ -13,14 +13,6 @@ static bool is_given(unsigned given, enum ah_switch index)
     return given >> index & 1;
 }
 
-/* Returns true if an embedding on the host takes less device memory: its states, or frozen lowest blocks, are on the
- * host then. */
-static bool embedding_gains(const struct ah_predictor *predictor)
-{
-    const struct ah_partition *partition = predictor->partition;
-    return partition->groups[0].trained > 0 || (partition->below > 0 && ah__step_ranks(partition) == 1);
-}
-
 static int check_policy(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     if (predictor->policy == &ah__policy_resident && ah__offloads(&plan->switches))
@@ -87,7 +79,8 @@ static void least_of(struct ah_plan *least, unsigned given, const struct ah_pred
 static void places_fill(struct ah_switches *switches, unsigned given, const struct ah_predictor *predictor)
 {
     if (!is_given(given, AH_SWITCH_embedding_on_host))
-        switches->embedding_on_host = switches->offload_optimizer == switches->layers && embedding_gains(predictor);
+        switches->embedding_on_host =
+            switches->offload_optimizer == switches->layers && predictor->partition->groups[0].trained > 0;
     if (!is_given(given, AH_SWITCH_head_on_host))
         switches->head_on_host = switches->offload_optimizer > 0;
     if (!is_given(given, AH_SWITCH_passes))
@@ -150,6 +143,8 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
         AH_TRY(from_file(plan, text, predictor->partition));
     if (spec) {
         plan->switches.world_size = ah__predictor_world_size(predictor);
+        plan->switches.frozen_blocks = predictor->partition->frozen_blocks;
+        ah__switches_clamp(&plan->switches);
         plan->workspace_bytes = predictor->profile->workspace_bytes;
     }
     if (plan->workspace_bytes != predictor->profile->workspace_bytes)

@@ -1,7 +1,7 @@
 #include "plan/placed.h"
 
 #include "plan/fit.h"
-#include "sched/switches.h"
+#include "sched/switch_table.h"
 
 enum { GATHERED_AHEAD = 2 };
 
@@ -12,6 +12,8 @@ bool ah__placed_get(struct ah_plan *out, const struct ah_predictor *predictor, i
     if (!predictor->policy->placement(switches, predictor->partition->layers, index))
         return false;
     switches->layers = predictor->partition->layers;
+    switches->frozen_blocks = predictor->partition->frozen_blocks;
+    ah__switches_clamp(switches);
     switches->world_size = ah__predictor_world_size(predictor);
     switches->chunks = switches->passes = 1;
     int least = ah__plan_min_buffers(switches, predictor);

@@ -31,7 +31,7 @@ static const struct field {
     {"bound_lane", FIELD_LANE, offsetof(struct ah_plan, bound_lane), 0, 0, false},
     {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, true},
     {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false},
-    {"frozen_below", FIELD_INT, offsetof(struct ah_plan, frozen_below), 0, LAYERS_MOST, true},
+    {"frozen_below", FIELD_INT, offsetof(struct ah_plan, switches.frozen_blocks), 0, LAYERS_MOST, true},
     {"embedding_frozen", FIELD_BOOL, offsetof(struct ah_plan, embedding_frozen), 0, 0, true},
     {"blocks_frozen", FIELD_BOOL, offsetof(struct ah_plan, blocks_frozen), 0, 0, true},
     {"head_frozen", FIELD_BOOL, offsetof(struct ah_plan, head_frozen), 0, 0, true},
@@ -70,6 +70,9 @@ int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partit
     if (plan->switches.layers != partition->layers)
         return ah__fail(AH_ESTALE, "layers: found %d, expected %d: the plan is for another model",
                         plan->switches.layers, partition->layers);
+    if (plan->switches.frozen_blocks != partition->frozen_blocks)
+        return ah__fail(AH_ESTALE, "frozen_below: found %d, expected %d: the plan is for another training",
+                        plan->switches.frozen_blocks, partition->frozen_blocks);
     if (plan->signature != partition->signature)
         return ah__fail(
             AH_ESTALE,

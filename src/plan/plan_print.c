@@ -8,7 +8,7 @@
 
 /* The contents of a table line for one stage: the embedding, a block or the head. */
 struct line {
-    bool block, recompute, selective, on_host, released, unsharded, frozen;
+    bool block, recompute, selective, on_host, released, unsharded, frozen, forward_only;
 };
 
 /* Returns the partition as which one is shown. Blocks with offloaded activations are shown as their neighbours are,
@@ -18,16 +18,17 @@ static int shown_as(const struct ah_switches *switches, int partition)
     int block = partition;
     while (ah__passes(switches, block) && block < switches->layers)
         block++;
-    while (ah__passes(switches, block) && block > 1)
+    while (ah__passes(switches, block) && block > switches->frozen_blocks + 1)
         block--;
     return ah__passes(switches, block) ? partition : block;
 }
 
 static bool is_frozen(const struct ah_plan *plan, int partition)
 {
-    return partition == 0                      ? plan->embedding_frozen
-           : partition > plan->switches.layers ? plan->head_frozen
-                                               : plan->blocks_frozen;
+    return ah__is_frozen(&plan->switches, partition) ? true
+           : partition == 0                          ? plan->embedding_frozen
+           : partition > plan->switches.layers       ? plan->head_frozen
+                                                     : plan->blocks_frozen;
 }
 
 static struct line line_of(const struct ah_plan *plan, int partition)
@@ -41,18 +42,22 @@ static struct line line_of(const struct ah_plan *plan, int partition)
         .released = ah__refetches(switches, partition),
         .unsharded = ah__unsharded(switches, partition),
         .frozen = is_frozen(plan, partition),
+        .forward_only = ah__is_frozen(switches, partition),
     };
 }
 
 static bool line_equal(struct line a, struct line b)
 {
     return a.block == b.block && a.recompute == b.recompute && a.selective == b.selective && a.on_host == b.on_host &&
-           a.released == b.released && a.unsharded == b.unsharded;
+           a.released == b.released && a.unsharded == b.unsharded && a.forward_only == b.forward_only;
 }
 
 static void print_line(struct ah_buf *buf, const char *name, struct line line)
 {
-    const char *checkpoint = !line.block ? "-" : line.recompute ? "recompute" : line.selective ? "selective" : "keep";
+    const char *checkpoint = !line.block || line.forward_only ? "-"
+                             : line.recompute                 ? "recompute"
+                             : line.selective                 ? "selective"
+                                                              : "keep";
     const char *parameters = line.released    ? "fetched twice"
                              : line.on_host   ? "fetched once"
                              : line.unsharded ? "unsharded"
@@ -72,8 +77,7 @@ static const char *range_name(char *text, size_t size, const char *one, const ch
     return text;
 }
 
-/* Prints the table of stages. Frozen lowest blocks have their parameters where the embedding has its own, and only run
- * forward. */
+/* Prints the table of stages. */
 static void print_groups(struct ah_buf *buf, const struct ah_plan *plan)
 {
     char name[40];
@@ -81,8 +85,6 @@ static void print_groups(struct ah_buf *buf, const struct ah_plan *plan)
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", "stage", "checkpoint", "parameters", "optimizer",
                    "gradient");
     print_line(buf, "embedding", line_of(plan, 0));
-    if (plan->frozen_below > 0)
-        print_line(buf, range_name(name, sizeof name, "frozen", "frozen", 1, plan->frozen_below), line_of(plan, 0));
     for (int first = 1, last; first <= switches->layers; first = last + 1) {
         struct line line = line_of(plan, first);
         for (last = first; last < switches->layers && line_equal(line, line_of(plan, last + 1));)
@@ -146,7 +148,7 @@ static void print_buffers(struct ah_buf *buf, const struct ah_switches *switches
         ah__buf_printf(buf, "  %-14s  none: all blocks are used where they stay\n", "buffers");
     if (switches->staged > 0)
         ah__buf_printf(buf, "  %-14s  %d of the %d offloaded blocks are updated on the device\n", "staged",
-                       switches->staged, switches->offload_optimizer);
+                       switches->staged, ah__trained_on_host(switches));
     print_activations(buf, switches);
     if (switches->passes > 1)
         ah__buf_printf(buf, "  %-14s  %d rounds over the model, each of a part of the micro-batches\n", "passes",
@@ -200,8 +202,8 @@ static void print_legend(struct ah_buf *buf, const struct ah_plan *plan)
         ah__buf_printf(buf, "  unsharded: parameters stay on the device, all-gathered once in a step\n");
     if (plan->blocks_adapted)
         ah__buf_printf(buf, "  optimizer and gradient of a block are of its trained part alone\n");
-    if (plan->frozen_below > 0)
-        ah__buf_printf(buf, "  the plan counts the blocks above the frozen ones, from 1\n");
+    if (switches->frozen_blocks > 0)
+        ah__buf_printf(buf, "  frozen blocks without checkpoint run forward alone; c, p and a count those above\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                         "  host optimizer (host)\n");
 }

@@ -7,20 +7,18 @@
 #include "layout/layout.h"
 #include "plan/config.h"
 
-/* Sets the transfer times of activations, sums and frozen lowest blocks from bytes, at the rates of a block's
- * parameters and gradient. */
+/* Sets the transfer times of activations and sums from bytes, at the rates of a block's parameters and gradient. */
 static void price_transfers(struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
     struct ah_costs *costs = &predictor->costs;
-    int64_t count = ah__part_count(partition->groups[1].count, ah__predictor_world_size(predictor));
+    const struct ah_group *block = ah__block_group(partition);
+    int64_t count = ah__part_count(block->count, ah__predictor_world_size(predictor));
     double of_block = (double)(count * ah__dtype_bytes(partition->compute));
-    double below = (double)(ah__below_count(partition) * ah__dtype_bytes(partition->compute)) / of_block;
-    double sums = (double)(partition->groups[1].trained * (int64_t)sizeof(float)) / of_block;
+    double sums = (double)(block->trained * (int64_t)sizeof(float)) / of_block;
     int64_t in_ns = costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK], out_ns = costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK];
     if (ah__blocks_keep_gradients(partition))
         out_ns = in_ns; /* such gradients are too small to tell the link's rate */
-    costs->below_in_ns = llround(below * (double)in_ns);
     costs->sums_in_ns = llround(sums * (double)in_ns);
     costs->sums_out_ns = llround(sums * (double)out_ns);
     for (int keeping = 0; keeping < AH_KEEPING_COUNT; keeping++) {
@@ -45,7 +43,6 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
             (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
     predictor.costs.layers = partition->layers;
     predictor.costs.class_of = partition->class_of;
-    predictor.costs.below_class = partition->below_class;
     predictor.costs.micro_batches = ah__micro_batches(partition);
     price_transfers(&predictor);
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
@@ -68,6 +65,12 @@ bool ah__predictor_stages(const struct ah_predictor *predictor)
     const int64_t(*ns)[AH_CLASSES_MOST] = predictor->costs.ns;
     return ah__policy_uses(predictor->policy, AH_SWITCH_staged) && !ah__blocks_keep_gradients(predictor->partition) &&
            ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 && ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] > 0;
+}
+
+struct ah_switches ah__predictor_lowest(const struct ah_predictor *predictor)
+{
+    const struct ah_partition *partition = predictor->partition;
+    return ah__switches_lowest(partition->layers, partition->frozen_blocks, ah__predictor_world_size(predictor));
 }
 
 int ah__predictor_world_size(const struct ah_predictor *predictor)
@@ -210,8 +213,7 @@ static bool is_frozen(const struct ah_group *group)
 /* Notes which parts are frozen, for readers of the plan: frozen parts have no gradients and no states. */
 static void note_frozen(struct ah_plan *plan, const struct ah_partition *partition)
 {
-    const struct ah_group *block = &partition->groups[1];
-    plan->frozen_below = partition->below;
+    const struct ah_group *block = ah__block_group(partition);
     plan->embedding_frozen = is_frozen(&partition->groups[0]);
     plan->blocks_frozen = is_frozen(block);
     plan->blocks_adapted = block->trained > 0 && block->trained < block->count;
@@ -257,16 +259,16 @@ static void caption_make(char text[200], const struct ah_predictor *predictor)
     int micro_batches = ah__micro_batches(partition);
     char params[32], types[AH_PARTITION_TYPES_SIZE];
     ah_count_format(params, sizeof params, ah__partition_params(partition));
-    ah__snprintf(text, 200, "%d blocks, %s parameters; batch %lld x %lld tokens, %s; on %s",
-                 ah__partition_blocks(partition), params, (long long)(micro_batches * partition->batch),
-                 (long long)partition->seq, ah__partition_types(types, partition), predictor->profile->device);
+    ah__snprintf(text, 200, "%d blocks, %s parameters; batch %lld x %lld tokens, %s; on %s", partition->layers, params,
+                 (long long)(micro_batches * partition->batch), (long long)partition->seq,
+                 ah__partition_types(types, partition), predictor->profile->device);
 }
 
 int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,
                       int iterations)
 {
     struct ah_timeline *timeline;
-    AH_TRY(ah__timeline_new(&timeline, plan->switches.layers, predictor->partition->below, ah__chunks(&plan->switches),
+    AH_TRY(ah__timeline_new(&timeline, plan->switches.layers, ah__chunks(&plan->switches),
                             iterations * ah__rounds(&plan->switches, ah__micro_batches(predictor->partition))));
     struct ah_drive drive = {.observe = ah__timeline_observe, .observe_context = timeline};
     int status = simulate(&drive, plan, predictor, iterations);

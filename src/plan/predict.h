@@ -36,6 +36,9 @@ void ah__predictor_fini(struct ah_predictor *predictor);
  * times. */
 bool ah__predictor_stages(const struct ah_predictor *predictor);
 
+/* Returns ah__switches_lowest() for the partition and the profile's ranks. */
+struct ah_switches ah__predictor_lowest(const struct ah_predictor *predictor);
+
 /* Returns the profile's world size, at least 1. */
 int ah__predictor_world_size(const struct ah_predictor *predictor);
 

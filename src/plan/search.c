@@ -84,13 +84,10 @@ static int too_small(const struct ah_search_report *report, const struct ah_pred
 /* Returns the compute lane's least work under any plan, forward and backward: no step is shorter. */
 static int64_t compute_floor_ns(const struct ah_predictor *predictor)
 {
-    int layers = predictor->partition->layers;
-    const struct ah_switches on_host = {.layers = layers,
-                                        .world_size = ah__predictor_world_size(predictor),
-                                        .offload_params = layers,
-                                        .offload_optimizer = layers,
-                                        .embedding_on_host = true,
-                                        .head_on_host = true};
+    struct ah_switches on_host = ah__predictor_lowest(predictor);
+    on_host.offload_optimizer = on_host.layers;
+    on_host.offload_params = ah__trained_on_host(&on_host);
+    on_host.embedding_on_host = on_host.head_on_host = true;
     return ah__plan_lane_ns(&on_host, predictor, AH_LANE_COMPUTE);
 }
 
@@ -345,9 +342,8 @@ static bool is_longer(int64_t ns, int64_t other_ns)
 /* Returns the time of all programs with nothing recomputed and nothing updated on the device: no step is shorter. */
 static int64_t programs_ns(const struct ah_predictor *predictor)
 {
-    int layers = predictor->partition->layers;
-    struct ah_switches switches = ah__switches_lowest(layers, ah__predictor_world_size(predictor));
-    switches.offload_optimizer = layers;
+    struct ah_switches switches = ah__predictor_lowest(predictor);
+    switches.offload_optimizer = switches.layers;
     switches.embedding_on_host = switches.head_on_host = true;
     return ah__plan_lane_ns(&switches, predictor, AH_LANE_COMPUTE);
 }
@@ -425,7 +421,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
 static int compare_resident(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_plan resident = {
-        .switches = ah__switches_lowest(plan->switches.layers, ah__predictor_world_size(predictor)),
+        .switches = ah__predictor_lowest(predictor),
         .workspace_bytes = plan->workspace_bytes,
     };
     if (!ah__offloads(&plan->switches) || ah__policy_is_placed(predictor->policy) ||

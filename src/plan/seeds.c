@@ -14,8 +14,7 @@ enum { PLACES = 8 };
 
 static struct ah_plan placed(int places, const struct ah_predictor *predictor)
 {
-    struct ah_plan plan = {.switches =
-                               ah__switches_lowest(predictor->partition->layers, ah__predictor_world_size(predictor)),
+    struct ah_plan plan = {.switches = ah__predictor_lowest(predictor),
                            .workspace_bytes = predictor->profile->workspace_bytes};
     plan.switches.passes = ah__plan_passes(predictor);
     plan.switches.embedding_on_host = places & 1;
@@ -60,7 +59,7 @@ static void note_placement(struct ah_least *least, struct ah_plan plan, const st
     for (int i = 0; i < (passes[1] > passes[0] ? 12 : 6); i++) {
         switches->passes = passes[i / 6];
         switches->offload_activations = i % 2 ? leaving : 0;
-        ah__space_set_level(switches, i % 6 < 2 ? 0 : i % 6 < 4 ? switches->layers : levels, predictor);
+        ah__space_set_level(switches, i % 6 < 2 ? 0 : i % 6 < 4 ? ah__trained_blocks(switches) : levels, predictor);
         ah__plan_measure(&plan, predictor);
         ah__least_note(least, &plan, budget);
     }
@@ -75,9 +74,9 @@ void ah__least_find(struct ah_least *out, const struct ah_predictor *predictor, 
         for (switches->offload_optimizer = 0; switches->offload_optimizer <= switches->layers;
              switches->offload_optimizer++) {
             int o = switches->offload_optimizer;
-            const int params[] = {0, o / 2, o - 1, o};
+            const int most = ah__trained_on_host(switches), params[] = {0, o / 2, o - 1, o};
             for (size_t i = 0; i < AH_LENGTH(params); i++) {
-                switches->offload_params = params[i];
+                switches->offload_params = params[i] < most ? params[i] : most;
                 note_placement(out, plan, predictor, budget);
             }
         }
@@ -108,7 +107,7 @@ struct found {
 
 static int kind_of(const struct ah_switches *switches, bool many)
 {
-    int streams = switches->staged == 0 ? 0 : switches->staged < switches->offload_optimizer ? 1 : 2;
+    int streams = switches->staged == 0 ? 0 : switches->staged < ah__trained_on_host(switches) ? 1 : 2;
     return ((streams * 2 + (switches->offload_activations > 0)) * 2 + (switches->offload_params > 0)) * 2 + many;
 }
 
@@ -145,7 +144,8 @@ static int place_seeds(void *context, int places, struct ah_trials *trials)
     int streams = ah__predictor_stages(predictor) ? STREAM_PARTS : 0;
     int leaving = ah__plan_most_leaving(predictor), leaves = leaving > 0 ? LEAVING_PARTS : 0;
     const struct ah_group *head = &predictor->partition->groups[switches->layers + 1];
-    bool light = head->count * LIGHT_PARTS < predictor->partition->groups[1].count; /* where a small head is placed
+    bool light =
+        head->count * LIGHT_PARTS < ah__block_group(predictor->partition)->count; /* where a small head is placed
                                                                                      * matters little */
     if (!possible(switches, predictor) || (light && switches->head_on_host != switches->embedding_on_host))
         return AH_OK;
@@ -154,8 +154,8 @@ static int place_seeds(void *context, int places, struct ah_trials *trials)
             for (int a = 0; a <= leaves; a++)
                 for (int p = 0; p < 2 * (PARAM_PARTS + 1); p++) {
                     switches->offload_optimizer = part_of(switches->layers, i, PARTS);
-                    switches->offload_params = part_of(switches->offload_optimizer, p / 2, PARAM_PARTS);
-                    switches->staged = part_of(switches->offload_optimizer, s, STREAM_PARTS);
+                    switches->offload_params = part_of(ah__trained_on_host(switches), p / 2, PARAM_PARTS);
+                    switches->staged = part_of(ah__trained_on_host(switches), s, STREAM_PARTS);
                     switches->offload_activations = part_of(leaving, a, LEAVING_PARTS);
                     consider(context, places, plan, p % 2, trials);
                 }

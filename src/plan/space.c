@@ -13,15 +13,21 @@ static int most_blocks(const struct ah_switches *switches, const struct ah_predi
     return switches->layers;
 }
 
+static int most_trained(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    (void)predictor;
+    return ah__trained_blocks(switches);
+}
+
 static int most_params(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     (void)predictor;
-    return switches->offload_optimizer;
+    return ah__trained_on_host(switches);
 }
 
 static int most_staged(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    return ah__predictor_stages(predictor) ? switches->offload_optimizer : 0;
+    return ah__predictor_stages(predictor) ? ah__trained_on_host(switches) : 0;
 }
 
 static int most_leaving(const struct ah_switches *switches, const struct ah_predictor *predictor)
@@ -32,7 +38,8 @@ static int most_leaving(const struct ah_switches *switches, const struct ah_pred
 
 static int most_selective(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    return ah__policy_uses(predictor->policy, AH_SWITCH_selective) ? switches->layers - switches->checkpoint : 0;
+    return ah__policy_uses(predictor->policy, AH_SWITCH_selective) ? ah__trained_blocks(switches) - switches->checkpoint
+                                                                   : 0;
 }
 
 static int may_move(const struct ah_switches *switches, const struct ah_predictor *predictor)
@@ -65,7 +72,7 @@ static int most_ahead(const struct ah_switches *switches, const struct ah_predic
 const struct ah_row ah__rows[] = {
     {AH_SWITCH_offload_optimizer, AH_ROLE_PLACE, most_blocks},
     {AH_SWITCH_offload_params, AH_ROLE_PLACE, most_params},
-    {AH_SWITCH_checkpoint, AH_ROLE_PLACE, most_blocks},
+    {AH_SWITCH_checkpoint, AH_ROLE_PLACE, most_trained},
     {AH_SWITCH_selective, AH_ROLE_PLACE, most_selective},
     {AH_SWITCH_staged, AH_ROLE_PLACE, most_staged},
     {AH_SWITCH_offload_activations, AH_ROLE_PLACE, most_leaving},
@@ -109,15 +116,15 @@ static bool selective_pays(const struct ah_predictor *predictor)
 
 int ah__space_levels(const struct ah_predictor *predictor)
 {
-    int layers = predictor->partition->layers;
-    return selective_pays(predictor) ? 2 * layers : layers;
+    int trained = predictor->partition->layers - predictor->partition->frozen_blocks;
+    return selective_pays(predictor) ? 2 * trained : trained;
 }
 
 void ah__space_set_level(struct ah_switches *switches, int level, const struct ah_predictor *predictor)
 {
-    int layers = switches->layers, whole = selective_pays(predictor) ? level - layers : level;
+    int trained = ah__trained_blocks(switches), whole = selective_pays(predictor) ? level - trained : level;
     switches->checkpoint = whole > 0 ? whole : 0;
-    switches->selective = !selective_pays(predictor) ? 0 : whole > 0 ? layers - whole : level;
+    switches->selective = !selective_pays(predictor) ? 0 : whole > 0 ? trained - whole : level;
 }
 
 static bool fits(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
@@ -149,8 +156,8 @@ static bool more_params(struct ah_plan *plan, const struct ah_predictor *predict
     enum { STEPS = 16 };
     struct ah_switches *switches = &plan->switches;
     int stride = 1 + switches->layers / STEPS;
-    while (switches->offload_params < switches->offload_optimizer) {
-        int left = switches->offload_optimizer - switches->offload_params;
+    while (switches->offload_params < ah__trained_on_host(switches)) {
+        int left = ah__trained_on_host(switches) - switches->offload_params;
         switches->offload_params += left < stride ? left : stride;
         int least = ah__plan_min_buffers(switches, predictor);
         switches->buffers = switches->buffers < least ? least : switches->buffers;

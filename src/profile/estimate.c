@@ -179,18 +179,6 @@ static void set_flops(struct ah_profile *profile, const struct ah_partition *par
     profile->recompute_flops[class] = times * program[AH_PROGRAM_RECOMPUTE].flops;
 }
 
-/* Sets the times of a further kind of blocks; those of a kind without programs are the first kind's. */
-static void set_further(struct estimate *estimate, int class)
-{
-    struct ah_costs *costs = &estimate->profile->costs;
-    if (estimate->partition->code[class].program[AH_PROGRAM_FORWARD].count > 0) {
-        set_programs(estimate, class);
-        return;
-    }
-    costs->ns[AH_ITEM_FORWARD][class] = costs->ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK];
-    costs->ns[AH_ITEM_BACKWARD][class] = costs->ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
-}
-
 /* Sets the times of staged updates: states and gradient are copied in, the device updates, states are copied back. */
 static void set_streamed(struct estimate *estimate, double shard)
 {
@@ -320,7 +308,7 @@ static void profile_fill(struct estimate *estimate)
     double waiting = 0;
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         int group = ah__class_representative((enum ah_class) class, partition->layers);
-        estimate->profile->params[class] = ah__moved_count(partition, group);
+        estimate->profile->params[class] = partition->groups[group].count;
         estimate->profile->trained[class] = partition->groups[group].trained;
         double share_of_memory = set_programs(estimate, class);
         set_flops(estimate->profile, partition, class);
@@ -329,8 +317,12 @@ static void profile_fill(struct estimate *estimate)
         set_group(estimate, class);
         set_small_copies(estimate, class);
     }
+    int64_t *forward_ns = estimate->profile->costs.ns[AH_ITEM_FORWARD];
     for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
-        set_further(estimate, class);
+        if (partition->like[class] == class)
+            set_programs(estimate, class);
+        else /* it has no backward */
+            forward_ns[class] = forward_ns[partition->like[class]];
     set_contention(estimate, waiting);
 }
 

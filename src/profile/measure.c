@@ -17,7 +17,7 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         const struct ah_code *code = &partition->code[class];
         int group = ah__class_representative((enum ah_class) class, partition->layers);
-        profile->params[class] = ah__moved_count(partition, group);
+        profile->params[class] = partition->groups[group].count;
         profile->trained[class] = partition->groups[group].trained;
         int times = ah__micro_batches(partition);
         profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;

@@ -105,7 +105,7 @@ static int block_kinds(const struct ah_workload *workload)
     const struct ah_partition *partition = workload->partition;
     int kinds = 1;
     for (int class = AH_CLASS_COUNT; class < partition->class_count; class ++)
-        kinds += partition->code[class].program[AH_PROGRAM_FORWARD].count > 0;
+        kinds += partition->like[class] == class;
     return kinds;
 }
 
@@ -260,18 +260,21 @@ static int64_t program_ns(const struct ah_workload *workload, struct ah_samples 
     return at_least_one(of_all(ah__samples_median(samples), once_ns, workload));
 }
 
-/* Fills the times that depend on the size of a micro-batch. Blocks of a kind that is not timed have the first one's. */
+/* Fills the times that depend on the size of a micro-batch. */
 static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
     static const enum ah_item_kind kinds[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD};
     for (int class = 0; class < workload->partition->class_count; class ++) {
-        int of = workload->samples[AH_ITEM_FORWARD][class].count > 0 ? class : AH_CLASS_BLOCK;
+        int like = workload->partition->like[class];
         int64_t once_ns = ah__class_is_block(class) ? costs->widen_ns : 0;
+        costs->ns[AH_ITEM_FORWARD][class] = costs->ns[AH_ITEM_FORWARD][like];
+        if (like != class) /* it has no backward */
+            continue;
         for (size_t i = 0; i < AH_LENGTH(kinds); i++)
-            costs->ns[kinds[i]][class] = program_ns(workload, &workload->samples[kinds[i]][of], once_ns);
+            costs->ns[kinds[i]][class] = program_ns(workload, &workload->samples[kinds[i]][class], once_ns);
         int64_t backward_ns = costs->ns[AH_ITEM_BACKWARD][class];
-        costs->recompute_ns[class] = again_ns(workload, &workload->recomputed[of], once_ns, backward_ns);
-        costs->selective_ns[class] = again_ns(workload, &workload->selective[of], once_ns, backward_ns);
+        costs->recompute_ns[class] = again_ns(workload, &workload->recomputed[class], once_ns, backward_ns);
+        costs->selective_ns[class] = again_ns(workload, &workload->selective[class], once_ns, backward_ns);
     }
 }
 

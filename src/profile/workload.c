@@ -45,14 +45,15 @@ static int64_t cache_bytes(void)
 static int copies_of(const struct ah_partition *partition, int micro_batches)
 {
     const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
-    int64_t param_bytes = partition->groups[1].count * (int64_t)sizeof(float);
+    int64_t param_bytes = ah__block_group(partition)->count * (int64_t)sizeof(float);
     int64_t activations = micro_batches * (code->saved_bytes + code->input_bytes);
     int64_t visited = 2 * param_bytes + activations;
     int64_t whole = 4 * param_bytes + activations;
     int64_t copies = larger(2, 1 + cache_bytes() / larger(visited, 1));
     if (copies * whole > copies_most_bytes)
         copies = larger(1, copies_most_bytes / whole);
-    return (int)(copies < partition->layers ? copies : partition->layers);
+    int trained = partition->layers - partition->frozen_blocks;
+    return (int)(copies < trained ? copies : trained);
 }
 
 static int64_t work_bytes(const struct ah_partition *partition)
@@ -93,8 +94,7 @@ static int64_t filled_count(const struct ah_workload *workload, const struct ah_
     return count;
 }
 
-/* Divides memory for a place. With several ranks the embedding may be most of the model, if frozen lowest blocks are
- * part of it: so its frozen elements exist once on either side, and nothing else is of that size. */
+/* Divides memory for a place. */
 static void place_carve(struct ah_workload *workload, struct carve *device, struct carve *host, int index)
 {
     struct ah_workload_place *place = &workload->place[index];
@@ -145,7 +145,7 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     workload->workspace = carve(device, workload->programs.workspace_bytes);
     for (int i = 0; i < AH_STATE_COUNT; i++)
         workload->host_spare[i] = carve(host, ah__state_size(workload->partition, i, workload->place[1].trained));
-    const struct ah_group *block = &workload->partition->groups[1];
+    const struct ah_group *block = ah__block_group(workload->partition);
     if (ah__is_widened(block))
         workload->widened = carve(device, block->placed * ah__dtype_bytes(workload->partition->compute));
     if (workload->partition->compute != AH_F32)
@@ -304,8 +304,8 @@ static void places_init(struct ah_workload *workload)
     for (int i = 0; i < workload->places; i++) {
         struct ah_workload_place *place = &workload->place[i];
         place->class = ah__class_of(i, workload->copies);
-        place->group = i <= workload->copies ? i : partition->layers + 1;
-        place->count = ah__moved_count(partition, place->group);
+        place->group = i == 0 ? 0 : i <= workload->copies ? partition->frozen_blocks + i : partition->layers + 1;
+        place->count = partition->groups[place->group].count;
         place->trained = partition->groups[place->group].trained;
         place->decayed = partition->groups[place->group].decayed;
     }

@@ -41,6 +41,9 @@ static int run_init(struct ah_run *run)
     if (run->partition->step.clips != (run->clip > 0))
         return ah__fail(AH_EINTERNAL, "run: found a clipping limit of %g, expected %s as the partition was made for",
                         run->clip, run->partition->step.clips ? "one above 0" : "0");
+    if (run->plan.switches.frozen_blocks != run->partition->frozen_blocks)
+        return ah__fail(AH_EINTERNAL, "run: found a plan of %d frozen blocks, expected %d",
+                        run->plan.switches.frozen_blocks, run->partition->frozen_blocks);
     AH_TRY(ranks_init(run));
     AH_TRY(ah__bound_programs_init(&run->programs, run->partition, run->dev));
     if (run->decoder)
@@ -51,7 +54,7 @@ static int run_init(struct ah_run *run)
                         (long long)run->plan.workspace_bytes, (long long)workspace_bytes(run));
     AH_TRY(ah__layout_new(&run->layout, run->partition, &run->plan.switches, run->plan.workspace_bytes));
     AH_TRY(ah__sched_new(&run->sched, &config));
-    AH_TRY(ah__timeline_new(&run->timeline, run->plan.switches.layers, run->partition->below, config.switches.chunks,
+    AH_TRY(ah__timeline_new(&run->timeline, run->plan.switches.layers, config.switches.chunks,
                             config.rounds * TIMELINE_ITERATIONS));
     ah__timeline_describe(run->timeline, run->partition, &run->plan, false);
     AH_TRY(run_memory(run));

@@ -12,11 +12,6 @@ int64_t ah__costs_gather_ns(const struct ah_costs *costs, int class, bool stays)
     return costs->ns[stays && costs->gathers_part[class] ? AH_ITEM_REDUCE : AH_ITEM_GATHER][class];
 }
 
-int64_t ah__costs_below_ns(const struct ah_costs *costs, int below)
-{
-    return costs->ns[AH_ITEM_FORWARD][costs->below_class ? costs->below_class[below] : AH_CLASS_BLOCK];
-}
-
 /* ---- by kind: for all micro-batches of a step and for all chunks ---- */
 
 static int64_t alike_ns(const struct ah_costs *costs, const struct ah_item *item, enum ah_item_kind kind)
@@ -31,8 +26,6 @@ static int64_t measured_ns(const struct ah_costs *costs, const struct ah_item *i
 
 static int64_t program_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
-    if (item->below > 0)
-        return ah__costs_below_ns(costs, item->below);
     int64_t ns = costs->ns[item->kind][ah__costs_class(costs, item->partition)];
     if (item->kind == AH_ITEM_FORWARD)
         return ns;
@@ -41,7 +34,7 @@ static int64_t program_ns(const struct ah_costs *costs, const struct ah_item *it
 
 static int64_t fetch_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
-    return item->below > 0 ? costs->below_in_ns : item->stays ? 0 : measured_ns(costs, item);
+    return item->stays ? 0 : measured_ns(costs, item);
 }
 
 /* Parameters and gradients have one size, so an EVICT takes as long as an OFFLOAD. */

@@ -18,13 +18,9 @@ struct ah_costs {
     int64_t out_ns[AH_KEEPING_COUNT], in_ns[AH_KEEPING_COUNT]; /* ACTIVATIONS_OUT and _IN of a block, by its saved
                                                                 * activations; from the link's rate, in no profile */
     int64_t sums_out_ns, sums_in_ns;                           /* SUMS_OUT and _IN of a block; from the link's rate */
-    int64_t below_in_ns;                                       /* PREFETCH of a frozen lowest block; from the link's
-                                                                * rate */
     int64_t widen_ns; /* part of a block's FORWARD and BACKWARD that is spent once for all micro-batches */
     bool gathers_part[AH_CLASS_COUNT]; /* a GATHER to where parameters stay leaves out frozen ones; in no profile */
-    const uint8_t *class_of,
-        *below_class;          /* of struct ah_partition, which owns them; null: blocks are of one kind, or in
-                                            * a profile */
+    const uint8_t *class_of; /* of struct ah_partition, which owns it; null: blocks are of one kind, or in a profile */
     struct ah_sim_lanes lanes; /* gaps, notification, how lanes slow each other */
 };
 
@@ -41,8 +37,6 @@ static inline int64_t ah__costs_again_ns(const struct ah_costs *costs, int parti
     return recompute ? costs->recompute_ns[class] : selective ? costs->selective_ns[class] : 0;
 }
 
-/* Returns the time of a frozen lowest block's FORWARD: that of a block of its kind, if there are such blocks above. */
-int64_t ah__costs_below_ns(const struct ah_costs *costs, int below);
 /* Returns the time of a GATHER. If it gathers only trained parameters, to where parameters stay (`stays`), it takes as
  * long as the group's REDUCE. */
 int64_t ah__costs_gather_ns(const struct ah_costs *costs, int class, bool stays);

@@ -28,8 +28,8 @@ static bool place_left(const struct ah_sched *sched, struct ah_next *next)
 static int device_buffers_left(const struct ah_sched *sched)
 {
     int all = ah__sched_device_buffers(&sched->config, true);
-    int on_device = sched->config.switches.layers - sched->config.switches.offload_optimizer;
-    int claimed = on_device - (sched->lowest_gradient - 1);
+    int on_device = ah__trained_on_device(&sched->config.switches);
+    int claimed = on_device - (sched->lowest_gradient - 1 - sched->config.switches.frozen_blocks);
     bool wait = sched->config.clips && sched->config.switches.world_size == 1;
     return !wait || claimed <= 0 ? all : all - claimed;
 }
@@ -43,9 +43,13 @@ static int buffers_kept(const struct ah_sched *sched, const struct step *step)
         int casts = sched->config.switches.world_size > 1 ? ah__sched_device_buffers(&sched->config, true) : 0;
         return !gradients_left ? 0 : casts > 1 ? casts : 1;
     }
-    bool last_backward_left = !sched->forward_only && sched->gradient_round < round && sched->lowest_gradient > 1;
-    if (last_backward_left)
-        return device_buffers_left(sched);
+    bool last_backward_left = !sched->forward_only && sched->gradient_round < round &&
+                              sched->lowest_gradient > sched->config.switches.frozen_blocks + 1;
+    if (last_backward_left) {
+        int left = device_buffers_left(sched);
+        bool early = sched->groups[step->partition].frozen; /* gradients of blocks on the host are left, too */
+        return early && left == 0 && !sched->config.own_gradients ? 1 : left;
+    }
     bool casts_left = sched->compute.round < round ||
                       ah__step_next(&sched->compute)->partition < ah__first_on_host(&sched->config.switches);
     return casts_left ? ah__sched_device_buffers(&sched->config, false) : 0;
@@ -61,7 +65,7 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, con
     next->item.chunks = sched->config.switches.chunks;
     if (group->pooled && group->param_buffer >= 0 && group->fetched == 0 && !ah__holds_buffer(group, round))
         return false; /* one round early: its buffer is still in use */
-    if (group->ready_for == iteration)
+    if (group->ready_for == iteration || group->frozen)
         return true;
     return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_chunks &&
            (group->shadow >= 0 || ah__sched_norm_known(sched, iteration - 1));
@@ -113,7 +117,7 @@ static int backward_needs(const struct ah_sched *sched, int64_t round)
 {
     const struct ah_sched_config *config = &sched->config;
     int lowest = sched->gradient_round < round ? sched->lowest_gradient : 1;
-    if (lowest <= 1)
+    if (lowest <= sched->config.switches.frozen_blocks + 1)
         return 0;
     int device = ah__sched_device_buffers(config, true); /* gradients that wait for the norm included */
     int again = config->switches.offload_params && sched->fetch.round < round ? 2 : 1;
@@ -136,8 +140,8 @@ static bool enough_for_earlier(const struct ah_sched *sched, int *from, int part
         const struct group *group = &sched->groups[*from];
         if (group->casts || param_claimed(group, round))
             continue;
-        *kept -= !group->refetches;
-        *passing |= group->refetches;
+        *kept -= !group->releases;
+        *passing |= group->releases;
     }
     return *kept >= *passing;
 }

@@ -27,7 +27,9 @@ struct group {
     bool on_host;    /* its optimizer states are on the host: its parameters are fetched and its gradient is
                       * offloaded */
     bool staged;     /* on_host, but updated on the device */
+    bool frozen;     /* a block without backward: its parameters never change */
     bool refetches;  /* releases its parameters between forward and backward */
+    bool releases;   /* releases its parameters after forward */
     bool casts;      /* the compute lane copies its parameters into a buffer, for forward and again for backward */
     bool unsharded;  /* a block: its parameters have device memory of their own, which updates write */
     bool casts_once; /* not a block: its parameters are copied into the buffer shared by embedding and head, and stay
@@ -43,7 +45,7 @@ struct group {
     int shadow;                       /* set that speculative updates of iteration ready_for write; -1: none */
     int void_chunks;     /* chunks still being written there that do not count: the iteration was clipped */
     int64_t param_round; /* round for which param_buffer was claimed */
-    int64_t ready_for;   /* iteration for which the host parameters are up to date */
+    int64_t ready_for;   /* iteration for which the host parameters are up to date; of a frozen block INT64_MAX */
     struct item_event fetch, refetch, forward, backward, reduce,
         update; /* fetch: its last chunk; update: on the device */
     struct item_event evict, activations_out, activations_in, sums_out, sums_in;
@@ -69,7 +71,6 @@ struct step {
     enum ah_item_kind kind;
     int partition;
     enum ah_phase phase;
-    int below;
     enum step_rounds rounds;
     int chunks; /* items that it is, 0: one */
 };
@@ -87,11 +88,6 @@ struct step_list {
 struct sum_place {
     int64_t next;           /* number of the use for which it is free, counted since the run began */
     struct item_event left; /* the end of the use before */
-};
-
-/* A buffer for frozen lowest blocks, which a fetch and a forward use in turn. */
-struct below_place {
-    struct item_event fetched, left;
 };
 
 /* Groups in ascending order. The pickers search these instead of all groups. */
@@ -127,10 +123,6 @@ struct ah_sched {
     struct step_list sums_out, sums_in; /* sums that are offloaded, in all rounds but an iteration's last, and fetched
                                          * back, in all but its first */
     struct sum_place sum_places[AH_SUM_PLACES];
-    struct step_list below; /* prefetches of frozen lowest blocks, in every round */
-    struct below_place below_places[AH_BELOW_PLACES];
-    int64_t below_fetched, below_left; /* uses of below_places of which the fetch, the forward was submitted, since the
-                                        * run began */
     struct step_list comm; /* several ranks: gathers and reductions, in one order on all ranks, see comm_next */
 
     int rounds; /* rounds of an iteration */
@@ -233,21 +225,20 @@ bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_
 /* Returns the number of the use of a sum buffer that a block makes in a round, counted since the run began. */
 static inline int64_t ah__sum_use(const struct ah_sched *sched, int block, int64_t round)
 {
-    int layers = sched->config.switches.layers;
-    return round * layers + layers - block;
-}
-
-/* Returns the number of the use of a buffer that a frozen lowest block makes in a round, counted since the run
- * began. */
-static inline int64_t ah__below_use(const struct ah_sched *sched, const struct ah_item *item)
-{
-    return item->round * sched->config.below + item->below - 1;
+    const struct ah_switches *switches = &sched->config.switches;
+    return round * ah__trained_blocks(switches) + switches->layers - block;
 }
 
 /* Returns the number of steps of a list in a round. */
 static inline int ah__list_length(const struct ah_sched *sched, const struct step_list *list)
 {
     return sched->forward_only ? list->forward_count : list->count;
+}
+
+/* Notes the iteration for which a group's parameters on the host are up to date. */
+static inline void ah__group_ready(struct group *group, int64_t iteration)
+{
+    group->ready_for = group->frozen ? INT64_MAX : iteration;
 }
 
 /* Clears a group's events at the start of an iteration: nothing of it has been submitted. */

@@ -25,18 +25,13 @@ enum ah_phase { AH_PHASE_FORWARD, AH_PHASE_BACKWARD };
 /* Staging buffers on the device, in which chunks of states are updated: one is filled while another is copied back. */
 enum { AH_STAGING_BUFFERS = 2 };
 
-/* Buffers on the device for frozen lowest blocks that are fetched: one is read while another is filled. */
-enum { AH_BELOW_PLACES = 2 };
-
 /* Buffers on the device for sums of blocks, if a step has several rounds: one is added to while another is copied. */
 enum { AH_SUM_PLACES = 2 };
 
 struct ah_item {
     enum ah_item_kind kind;
     enum ah_phase phase;
-    int partition; /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
-    int below;     /* FORWARD, PREFETCH of partition 0: the number of a frozen lowest block, from 1 on; 0: the embedding
-                    * itself */
+    int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
     int chunk, chunks; /* PREFETCH, OFFLOAD, updates of states on the host: the index of a chunk, and into how many
                         * equal chunks the group is divided; 0 chunks: whole */
     int64_t iteration; /* 0-based since the run began */
@@ -55,9 +50,7 @@ struct ah_item {
     /* GATHER: the parameters stay where they are gathered, and frozen ones are there already. PREFETCH: the embedding
      * stays, so that nothing is fetched. */
     bool stays;
-    /* STATES_IN, UPDATE_STAGED: index of AH_STAGING_BUFFERS; for a fetched frozen lowest block: index of
-     * AH_BELOW_PLACES. */
-    int stage;
+    int stage; /* STATES_IN, UPDATE_STAGED: index of AH_STAGING_BUFFERS */
 };
 
 /* Returns an item's label for messages and traces of a device: "backward", partition, iteration. */

@@ -1,8 +1,7 @@
 /* Chooses the next item to submit, lane by lane: every rule that orders items of a lane, except which parameters are
- * fetched next (fetches.c), which group is updated next (updates.c), and when activations (activations.c), sums
- * (sums.c) and frozen lowest blocks (below.c) are moved. */
+ * fetched next (fetches.c), which group is updated next (updates.c), and when activations (activations.c) and
+ * sums (sums.c) are moved. */
 #include "sched/activations.h"
-#include "sched/below.h"
 #include "sched/fetches.h"
 #include "sched/sums.h"
 #include "sched/updates.h"
@@ -16,8 +15,10 @@ static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int
     const struct group *group = &sched->groups[index];
     bool again = backward && (group->refetches || group->casts);
     const struct item_event *of;
-    if (group->on_host && !ah__sched_params_final(sched, next->item.round))
+    if (group->on_host && !group->frozen && !ah__sched_params_final(sched, next->item.round))
         return false;
+    if (group->frozen && group->unsharded)
+        return true;
     if (sched->config.switches.world_size > 1)
         of = &group->gather[again];
     else if (group->on_host)
@@ -78,11 +79,6 @@ static void share_of_round(const struct ah_sched *sched, struct ah_item *item)
 static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_item *item = &next->item;
-    if (item->below > 0) {
-        item->recompute = true; /* it keeps nothing */
-        share_of_round(sched, item);
-        return ah__below_ready(sched, next);
-    }
     if (item->partition == 0) {
         if (sched->config.policy->all_at_once && !ah__sched_all_fetched(sched))
             return false;
@@ -161,7 +157,6 @@ static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     next_init(sched, next, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.round);
     next->item.phase = step->phase;
-    next->item.below = step->below;
     bool (*may)(const struct ah_sched *, const struct ah_item *) = sched->config.policy->may_compute;
     return (!may || may(sched, &next->item)) && ready[step->kind](sched, next);
 }
@@ -194,12 +189,12 @@ static bool activations_first(const struct ah_next *activations, const struct ah
            fetch->item.partition <= activations->item.partition;
 }
 
-static bool parameters_next(const struct ah_sched *sched, struct ah_next *next)
+static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_next activations;
     if (sched->in_flight[AH_LANE_H2D] >= depth(sched))
         return false;
-    if (input_next(sched, next) || ah__sums_in_next(sched, next) || ah__below_in_next(sched, next, true))
+    if (input_next(sched, next) || ah__sums_in_next(sched, next))
         return true;
     bool fetches = ah__fetch_next(sched, next);
     if (ah__activations_in_next(sched, &activations) && (!fetches || activations_first(&activations, next))) {
@@ -210,14 +205,6 @@ static bool parameters_next(const struct ah_sched *sched, struct ah_next *next)
         return fetches;
     /* A fetch that waits for its buffer does not keep states from using the lane either. */
     return !fetches || ah__update_choose(sched, true).arrived ? ah__states_next(sched, next) : true;
-}
-
-/* Chooses the next item from host to device. Frozen lowest blocks for the next round are fetched only if the lane has
- * nothing else to do. */
-static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
-{
-    return parameters_next(sched, next) ||
-           (sched->in_flight[AH_LANE_H2D] < depth(sched) && ah__below_in_next(sched, next, false));
 }
 
 /* ---- device to host, host ---------------------------------------------------------------------------------------- */
@@ -360,7 +347,7 @@ static bool gather_ready(const struct ah_sched *sched, struct ah_next *next, con
     bool updated_in_place = !group->on_host && !group->casts && !group->casts_once;
     int64_t made_in = list->round - (updated_in_place ? 1 : 0);
     bool first = updated_in_place && (sched->forward_only || list->round == sched->first);
-    if (group->on_host && !ah__sched_params_final(sched, list->round))
+    if (group->on_host && !group->frozen && !ah__sched_params_final(sched, list->round))
         return false;
     if (!first && (!source->submitted || source->round != made_in))
         return false;

@@ -23,7 +23,7 @@ static bool computes_alone(const struct ah_sched *sched, const struct ah_item *i
  * update. */
 static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *item)
 {
-    if (item->kind == AH_ITEM_PREFETCH && !sched->groups[item->partition].refetches)
+    if (item->kind == AH_ITEM_PREFETCH && !sched->groups[item->partition].releases)
         return true;
     return ah__sched_entered(sched, item) && ah__sched_idle(sched, AH_LANE_COMPUTE);
 }

@@ -8,25 +8,26 @@ static int rank_least(const struct ah_sched_config *config)
 {
     if (!config->own_gradients)
         return 1 + AH_BUFFERS_OF_GRADIENTS;
-    return config->switches.offload_params > 0 ? 1 : 0;
+    return config->switches.offload_params > 0 || ah__frozen_on_host(&config->switches) > 0 ? 1 : 0;
 }
 
 int ah__sched_min_buffers(const struct ah_sched_config *given)
 {
     struct ah_sched_config fewest = *given, *config = &fewest;
     fewest.switches.buffers = 0;
-    int held = config->switches.offload_optimizer -
-               config->switches.offload_params; /* parameters that stay from forward to backward */
+    int on_host = ah__trained_on_host(&config->switches), passes = ah__frozen_on_host(&config->switches) > 0;
+    int held = on_host - config->switches.offload_params; /* parameters that stay from forward to backward */
     int device = ah__sched_device_buffers(config, true);
     if (config->switches.world_size > 1) /* nothing stays: every block is gathered again */
         return device ? device : rank_least(config);
-    int least = config->switches.offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
+    int least = on_host == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
     if (config->own_gradients) /* a re-fetched block, besides those that stay */
         least = held + (config->switches.offload_params > 0 ? 1 : 0);
+    least = least > passes ? least : passes; /* a block that has served when others come */
     int at_once = config->switches.offload_optimizer + ah__sched_device_buffers(config, false);
     if (config->policy->all_at_once && at_once > least)
         least = at_once;
-    if (config->switches.offload_optimizer && device)
+    if (on_host && device)
         device = device > 2 ? device : 2;
     int none = config->own_gradients ? 0 : 1; /* blocks on the device need no buffer besides frozen parameters */
     return least > device ? least : device > 0 ? device : none;
@@ -41,19 +42,21 @@ static void groups_init(struct ah_sched *sched)
         group->pooled = ah__is_block(switches, g);
         group->on_host = ah__on_host(switches, g);
         group->staged = ah__staged(switches, g);
+        group->frozen = ah__is_frozen(switches, g);
         group->refetches = ah__refetches(switches, g);
+        group->releases = ah__releases(switches, g);
         group->unsharded = ah__unsharded(switches, g);
-        group->casts = switches->world_size > 1 && group->pooled && !group->unsharded && !group->refetches;
+        group->casts = switches->world_size > 1 && group->pooled && !group->unsharded && !group->releases;
         group->casts_once = !group->pooled && switches->share_embedding_head && !group->on_host;
         group->keeping = group->pooled ? ah__keeping(switches, g) : AH_KEEPS_ALL;
         group->leaves = ah__leaves(switches, g);
         group->passing = ah__passes(switches, g) ? ah__passing_below(switches, g) : -1;
         group->param_buffer = group->grad_buffer = group->shadow = -1;
-        group->set = group->pooled && group->on_host ? g - ah__first_on_host(switches) : 0;
+        group->set = group->pooled && group->on_host && !group->frozen ? g - ah__first_trained_on_host(switches) : 0;
     }
     sched->shadow_count = switches->shadows;
     for (int i = 0; i < switches->shadows; i++)
-        sched->shadow_sets[i] = switches->offload_optimizer + i;
+        sched->shadow_sets[i] = ah__trained_on_host(switches) + i;
 }
 
 static struct step *step_add(struct step_list *list, enum ah_item_kind kind, int partition, enum ah_phase phase)
@@ -62,24 +65,20 @@ static struct step *step_add(struct step_list *list, enum ah_item_kind kind, int
     return &list->steps[list->count++];
 }
 
-static void add_below(struct ah_sched *sched, struct step_list *list, enum ah_item_kind kind)
-{
-    for (int below = 1; below <= sched->config.below; below++)
-        step_add(list, kind, 0, AH_PHASE_FORWARD)->below = below;
-}
-
 static void add_cast(struct ah_sched *sched, int partition, enum ah_phase phase)
 {
     if (partition < 0 || partition >= sched->partitions)
         return;
     const struct group *group = &sched->groups[partition];
+    if (group->frozen && phase == AH_PHASE_BACKWARD)
+        return;
     if (group->casts || (group->casts_once && phase == AH_PHASE_FORWARD))
         step_add(&sched->compute, AH_ITEM_CAST, partition, phase);
 }
 
 static void add_update(struct ah_sched *sched, int partition)
 {
-    if (partition < sched->partitions && !sched->groups[partition].on_host)
+    if (partition < sched->partitions && !sched->groups[partition].on_host && !sched->groups[partition].frozen)
         step_add(&sched->compute, AH_ITEM_UPDATE_DEVICE, partition, AH_PHASE_BACKWARD)->rounds = ROUNDS_LAST;
 }
 
@@ -94,13 +93,11 @@ static void compute_init(struct ah_sched *sched)
         add_cast(sched, i + ahead, AH_PHASE_FORWARD);
         if (i >= 0)
             step_add(&sched->compute, AH_ITEM_FORWARD, i, AH_PHASE_FORWARD);
-        if (i == 0)
-            add_below(sched, &sched->compute, AH_ITEM_FORWARD);
     }
     sched->compute.forward_count = sched->compute.count;
     for (int i = last + ahead; i >= 0; i--) {
         add_cast(sched, i - ahead, AH_PHASE_BACKWARD);
-        if (i <= last)
+        if (i <= last && !sched->groups[i].frozen)
             step_add(&sched->compute, AH_ITEM_BACKWARD, i, AH_PHASE_BACKWARD)->rounds =
                 i == 0 && ah__embeds_late(sched) ? ROUNDS_LAST : ROUNDS_ALL;
         if (i <= last && !sched->config.clips)
@@ -123,9 +120,6 @@ static void transfers_init(struct ah_sched *sched)
         step->chunks = sched->config.switches.chunks;
     }
     sched->fetch.forward_count = sched->fetch.count;
-    if (ah__streams_below(&sched->config.switches))
-        add_below(sched, &sched->below, AH_ITEM_PREFETCH);
-    sched->below.forward_count = sched->below.count;
     for (int i = last; i >= 0; i--)
         if (sched->groups[i].refetches)
             step_add(&sched->fetch, AH_ITEM_REFETCH, i, AH_PHASE_BACKWARD);
@@ -142,7 +136,8 @@ static void activations_init(struct ah_sched *sched)
 
 static void sums_init(struct ah_sched *sched)
 {
-    for (int i = sched->config.switches.layers; i > 0 && sched->rounds > 1 && sched->config.sums_blocks; i--) {
+    const struct ah_switches *switches = &sched->config.switches;
+    for (int i = switches->layers; i > switches->frozen_blocks && sched->rounds > 1 && sched->config.sums_blocks; i--) {
         step_add(&sched->sums_out, AH_ITEM_SUMS_OUT, i, AH_PHASE_BACKWARD)->rounds = ROUNDS_BUT_LAST;
         step_add(&sched->sums_in, AH_ITEM_SUMS_IN, i, AH_PHASE_BACKWARD)->rounds = ROUNDS_BUT_FIRST;
     }
@@ -156,12 +151,15 @@ static void collectives_init(struct ah_sched *sched)
     if (sched->config.switches.world_size <= 1)
         return;
     for (int i = 0; i <= last; i++)
-        step_add(&sched->comm, AH_ITEM_GATHER, i, AH_PHASE_FORWARD);
+        if (!sched->groups[i].frozen || !sched->groups[i].unsharded) /* else all ranks have loaded all of it */
+            step_add(&sched->comm, AH_ITEM_GATHER, i, AH_PHASE_FORWARD);
     sched->comm.forward_count = sched->comm.count;
     for (int i = last; i >= 0; i--) {
-        if (i > 0 && (sched->groups[i - 1].refetches || sched->groups[i - 1].casts))
+        const struct group *before = i > 0 ? &sched->groups[i - 1] : NULL;
+        if (before && !before->frozen && (before->refetches || before->casts))
             step_add(&sched->comm, AH_ITEM_GATHER, i - 1, AH_PHASE_BACKWARD);
-        step_add(&sched->comm, AH_ITEM_REDUCE, i, AH_PHASE_BACKWARD);
+        if (!sched->groups[i].frozen)
+            step_add(&sched->comm, AH_ITEM_REDUCE, i, AH_PHASE_BACKWARD);
     }
 }
 
@@ -190,8 +188,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     size_t partitions = (size_t)sched->partitions;
     if (ah__new(&sched->groups, partitions, sizeof *sched->groups) ||
         ah__new(&sched->buffers, (size_t)config->switches.buffers, sizeof *sched->buffers) ||
-        ah__new(&sched->compute.steps, 5 * partitions + (size_t)config->below, sizeof *sched->compute.steps) ||
-        ah__new(&sched->below.steps, (size_t)config->below, sizeof *sched->below.steps) ||
+        ah__new(&sched->compute.steps, 5 * partitions, sizeof *sched->compute.steps) ||
         ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
         ah__new(&sched->out.steps, partitions, sizeof *sched->out.steps) ||
         ah__new(&sched->in.steps, partitions, sizeof *sched->in.steps) ||
@@ -229,7 +226,6 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->buffers);
     ah__free(sched->compute.steps);
     ah__free(sched->fetch.steps);
-    ah__free(sched->below.steps);
     ah__free(sched->out.steps);
     ah__free(sched->in.steps);
     ah__free(sched->sums_out.steps);
@@ -265,8 +261,8 @@ static void sum_places_restart(struct ah_sched *sched, int64_t round)
 /* Everything is complete, so the next iteration starts from the same state, whatever ran before. */
 void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
 {
-    struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,     &sched->in,
-                                 &sched->comm,    &sched->sums_out, &sched->sums_in, &sched->below};
+    struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,    &sched->in,
+                                 &sched->comm,    &sched->sums_out, &sched->sums_in};
     int64_t first = sched->iterations_complete, round = ah__first_round(sched, first);
     sched->first = first;
     sched->limit = limit;
@@ -274,9 +270,6 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     for (size_t i = 0; i < AH_LENGTH(lists); i++)
         list_restart(sched, lists[i], round);
     sum_places_restart(sched, round);
-    sched->below_fetched = sched->below_left = round * sched->config.below;
-    for (int i = 0; i < AH_BELOW_PLACES; i++)
-        sched->below_places[i] = (struct below_place){.fetched = {.submitted = false}};
     sched->items = ah__sched_count_items(sched);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->norms_known = first;
@@ -286,7 +279,7 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
         sched->updating[staged].count = sched->held[staged].count = 0;
     sched->lowest_backward = sched->lowest_gradient = sched->partitions;
     for (int g = 0; g < sched->partitions; g++) {
-        sched->groups[g].ready_for = first;
+        ah__group_ready(&sched->groups[g], first);
         ah__events_clear(&sched->groups[g]);
     }
     memset(sched->items_done, 0, sizeof sched->items_done);

@@ -21,7 +21,6 @@ struct ah_sched_config {
     struct ah_switches switches;
     bool shared_embedding; /* the head also reads group 0 */
     bool own_gradients;    /* gradients of blocks have memory of their own, not buffers */
-    int below;             /* frozen lowest blocks, which run between embedding and blocks */
     bool frozen_embedding; /* no update changes the embedding */
     /* An iteration has so many rounds over the whole model; 0 and 1: one. Each runs forward and backward of its share
      * of the micro-batches; norm, offloads and updates are in the last. Between rounds the sums of blocks are on the

@@ -51,8 +51,9 @@ static int rank_buffers(const struct ah_sched_config *config, bool backward)
 {
     const struct ah_switches *switches = &config->switches;
     bool ahead = !config->policy->gathers_late || ah__gathers_ahead(switches, config->own_gradients);
-    int refetching = switches->offload_params, kept = config->own_gradients ? switches->unsharded : 0;
-    if (refetching + kept == switches->layers)
+    int fetched = switches->offload_params + ah__frozen_on_host(switches);
+    int kept = config->own_gradients ? switches->unsharded : 0;
+    if (fetched + kept == switches->layers)
         return 0;
     return (ahead ? 2 : 1) + (backward && !config->own_gradients ? AH_BUFFERS_OF_GRADIENTS : 0);
 }
@@ -60,7 +61,7 @@ static int rank_buffers(const struct ah_sched_config *config, bool backward)
 int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward)
 {
     const struct ah_switches *switches = &config->switches;
-    int on_device = switches->layers - switches->offload_optimizer;
+    int on_device = ah__trained_on_device(switches);
     int gradients = config->clips ? on_device : 0; /* held until the norm is known */
     if (switches->world_size > 1)
         return rank_buffers(config, backward);
@@ -98,8 +99,8 @@ static int list_items(const struct ah_sched *sched, const struct step_list *list
 
 int ah__sched_count_items(const struct ah_sched *sched)
 {
-    const struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,     &sched->in,
-                                       &sched->comm,    &sched->sums_out, &sched->sums_in, &sched->below};
+    const struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,    &sched->in,
+                                       &sched->comm,    &sched->sums_out, &sched->sums_in};
     int listed = 0;
     for (size_t i = 0; i < AH_LENGTH(lists); i++)
         listed += list_items(sched, lists[i]);
@@ -107,7 +108,8 @@ int ah__sched_count_items(const struct ah_sched *sched)
         return 2 + listed; /* input, loss */
     /* input, loss, norms; an offload and an update for each group on the host; evictions */
     int evictions = ah__sched_evicts(sched) ? sched->config.switches.offload_params : 0;
-    return 3 + evictions + listed + 2 * sched->config.switches.chunks * sched->fetch.forward_count;
+    int updated = sched->fetch.forward_count - ah__frozen_on_host(&sched->config.switches);
+    return 3 + evictions + listed + 2 * sched->config.switches.chunks * updated;
 }
 
 /* ---- what policies look at --------------------------------------------------------------------------------------- */
@@ -125,8 +127,7 @@ bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch
     if (sched->compute.round != fetch->round)
         return false;
     if (fetch->kind == AH_ITEM_PREFETCH)
-        return next->phase == AH_PHASE_BACKWARD || next->partition > fetch->partition ||
-               (next->partition == fetch->partition && next->below >= fetch->below);
+        return next->phase == AH_PHASE_BACKWARD || next->partition >= fetch->partition;
     return next->phase == AH_PHASE_BACKWARD && next->partition <= fetch->partition;
 }
 

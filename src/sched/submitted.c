@@ -49,21 +49,16 @@ static void release_params(struct ah_sched *sched, struct group *group, struct a
 static void forward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    int last = sched->below.count > 0 ? 0 : sched->config.below; /* the last item that reads the embedding's memory */
-    if (item->below > 0) {
-        event_set(sched, &sched->below_places[item->stage].left, event, item->round);
-        sched->below_left++;
-    }
-    if (item->partition == 0 && item->below != last)
-        return;
     event_set(sched, &group->forward, event, item->round);
+    if (group->frozen)
+        group->fetch = (struct item_event){0};
     if (item->partition == sched->partitions - 1 && ah__ends_iteration(sched, item->round)) {
         event_set(sched, &sched->head[ah__sched_ring(item->iteration)], event, item->round);
         sched->head_iteration++;
     }
     if (group->refetches && ah__sched_evicts(sched) && !sched->forward_only)
         ah__group_set_add(&sched->evicting, item->partition);
-    else if (group->refetches || group->casts || sched->forward_only)
+    else if (group->releases || group->casts || sched->forward_only)
         release_params(sched, group, event);
 }
 
@@ -82,7 +77,8 @@ static void gradient_claimed(struct ah_sched *sched, const struct ah_item *item)
     if (item->grad_buffer >= 0)
         claim(sched, &group->grad_buffer, item->grad_buffer);
     sched->lowest_gradient = item->partition;
-    if (item->partition > (item->unfinished && ah__embeds_late(sched) ? 1 : 0))
+    int lowest = sched->config.switches.frozen_blocks + 1;
+    if (item->partition > (item->unfinished && ah__embeds_late(sched) ? lowest : 0))
         return;
     sched->gradient_round++;
     sched->lowest_gradient = sched->partitions;
@@ -138,7 +134,7 @@ static void round_submitted(struct ah_sched *sched, const struct ah_item *item, 
     bool evaluated = sched->forward_only && ah__ends_iteration(sched, item->round);
     for (int g = 0; evaluated && g < sched->partitions; g++) {
         ah__events_clear(&sched->groups[g]);
-        sched->groups[g].ready_for = item->iteration + 1;
+        ah__group_ready(&sched->groups[g], item->iteration + 1);
     }
 }
 
@@ -153,12 +149,6 @@ static bool fetch_done(const struct ah_sched *sched)
 static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    if (item->below > 0) {
-        event_set(sched, &sched->below_places[item->stage].fetched, event, item->round);
-        sched->below_fetched++;
-        step_advance(sched, &sched->below);
-        return;
-    }
     bool claims = group->pooled && !group->casts && item->chunk == 0;
     if (claims && !(item->kind == AH_ITEM_PREFETCH && ah__holds_buffer(group, item->round))) {
         claim(sched, &group->param_buffer, item->param_buffer);

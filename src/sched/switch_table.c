@@ -7,7 +7,8 @@
 
 static int ah__most_activations(const struct ah_switches *s)
 {
-    return s->layers > AH_ACTIVATION_BUFFERS ? s->layers - AH_ACTIVATION_BUFFERS : 0;
+    int trained = ah__trained_blocks(s);
+    return trained > AH_ACTIVATION_BUFFERS ? trained - AH_ACTIVATION_BUFFERS : 0;
 }
 
 #define AH_SWITCH(field, key, kind, use, must, low, high, limit, term)                                                 \
@@ -27,9 +28,9 @@ const struct ah_switch_row ah__switch_table[AH_SWITCH_COUNT] = {
 #undef AH_SWITCH
 };
 
-/* The struct has layers, world size, one member per row, and members reserved for later rows; no other. */
+/* The struct has layers, world size, frozen blocks, one member per row, and members reserved for later rows. */
 _Static_assert(sizeof(struct ah_switches) == AH_SWITCHES_INTS * sizeof(int) &&
-                   offsetof(struct ah_switches, reserved) == (2 + AH_SWITCH_COUNT) * sizeof(int),
+                   offsetof(struct ah_switches, reserved) == (3 + AH_SWITCH_COUNT) * sizeof(int),
                "struct ah_switches and switches.def differ: run tests/lint/switches . --write");
 
 const char *const ah__switch_words[AH_KIND_COUNT][2] = {
@@ -48,9 +49,9 @@ int ah__switch_find(const char *name, size_t length, bool fields)
     return -1;
 }
 
-struct ah_switches ah__switches_lowest(int layers, int world_size)
+struct ah_switches ah__switches_lowest(int layers, int frozen_blocks, int world_size)
 {
-    struct ah_switches lowest = {.layers = layers, .world_size = world_size};
+    struct ah_switches lowest = {.layers = layers, .frozen_blocks = frozen_blocks, .world_size = world_size};
     for (int i = 0; i < AH_SWITCH_COUNT; i++)
         ah__switch_set(&lowest, i, ah__switch_table[i].low);
     return lowest;
@@ -60,6 +61,13 @@ static bool is_within(const struct ah_switches *s, int index)
 {
     int value = ah__switch_get(s, index);
     return value >= ah__switch_table[index].low && value <= ah__switch_high(s, index);
+}
+
+void ah__switches_clamp(struct ah_switches *s)
+{
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        if (ah__switch_table[i].kind == AH_KIND_BLOCKS && ah__switch_get(s, i) > ah__switch_high(s, i))
+            ah__switch_set(s, i, ah__switch_high(s, i));
 }
 
 bool ah__switches_valid(const struct ah_switches *s)
@@ -92,6 +100,7 @@ int ah__switches_check(const struct ah_switches *s)
 uint64_t ah__switches_hash(const struct ah_switches *s, uint64_t hash)
 {
     hash = ah__hash_int((uint64_t)s->layers, ah__hash_int((uint64_t)s->world_size, hash));
+    hash = ah__hash_int((uint64_t)s->frozen_blocks, hash);
     for (int i = 0; i < AH_SWITCH_COUNT; i++)
         hash = ah__hash_int((uint64_t)ah__switch_meant(s, i), hash);
     return hash;
@@ -99,7 +108,7 @@ uint64_t ah__switches_hash(const struct ah_switches *s, uint64_t hash)
 
 bool ah__switches_equal(const struct ah_switches *a, const struct ah_switches *b)
 {
-    bool equal = a->layers == b->layers && a->world_size == b->world_size;
+    bool equal = a->layers == b->layers && a->world_size == b->world_size && a->frozen_blocks == b->frozen_blocks;
     for (int i = 0; i < AH_SWITCH_COUNT && equal; i++)
         equal = ah__switch_meant(a, i) == ah__switch_meant(b, i);
     return equal;

@@ -63,7 +63,10 @@ static inline int ah__switch_high(const struct ah_switches *s, int index)
 }
 
 /* Returns switches with their lowest values: everything on the device, nothing recomputed, one chunk, one pass. */
-struct ah_switches ah__switches_lowest(int layers, int world_size);
+struct ah_switches ah__switches_lowest(int layers, int frozen_blocks, int world_size);
+
+/* Lowers counts of blocks to what their bounds allow. */
+void ah__switches_clamp(struct ah_switches *s);
 
 /* Returns the index of a key, as texts have it, or of a field, as files have it; -1: there is none. */
 int ah__switch_find(const char *name, size_t length, bool fields);

@@ -10,10 +10,44 @@ static inline bool ah__is_block(const struct ah_switches *switches, int group)
     return group >= 1 && group <= switches->layers;
 }
 
-/* Returns the lowest block whose optimizer states are on the host; layers + 1: no block. */
+/* Returns true for a block without backward. Switches of recomputation, re-fetching, activations and updates count the
+ * other blocks, which lie above. */
+static inline bool ah__is_frozen(const struct ah_switches *switches, int group)
+{
+    return group >= 1 && group <= switches->frozen_blocks;
+}
+
+static inline int ah__trained_blocks(const struct ah_switches *switches)
+{
+    return switches->layers - switches->frozen_blocks;
+}
+
+/* Returns the lowest block that is on the host, with its optimizer states if it has any; layers + 1: no block. */
 static inline int ah__first_on_host(const struct ah_switches *switches)
 {
     return switches->layers - switches->offload_optimizer + 1;
+}
+
+/* Returns the number of blocks with a backward on the host; the lowest of them; and the other numbers. */
+static inline int ah__trained_on_host(const struct ah_switches *switches)
+{
+    int trained = ah__trained_blocks(switches);
+    return switches->offload_optimizer < trained ? switches->offload_optimizer : trained;
+}
+
+static inline int ah__first_trained_on_host(const struct ah_switches *switches)
+{
+    return switches->layers - ah__trained_on_host(switches) + 1;
+}
+
+static inline int ah__frozen_on_host(const struct ah_switches *switches)
+{
+    return switches->offload_optimizer - ah__trained_on_host(switches);
+}
+
+static inline int ah__trained_on_device(const struct ah_switches *switches)
+{
+    return ah__trained_blocks(switches) - ah__trained_on_host(switches);
 }
 
 /* Returns true if the optimizer states of a group are on the host: its parameters are fetched and its gradient is
@@ -32,19 +66,12 @@ static inline bool ah__embedding_stays(const struct ah_switches *switches, bool 
     return frozen && switches->embedding_on_host && !switches->share_embedding_head && switches->world_size <= 1;
 }
 
-/* Returns true if frozen lowest blocks of an embedding on the host are fetched one by one. With several ranks they are
- * gathered with the embedding. */
-static inline bool ah__streams_below(const struct ah_switches *switches)
-{
-    return switches->embedding_on_host && switches->world_size <= 1;
-}
-
 /* Returns true for blocks whose states are on the host but are updated on the device, chunk by chunk: evenly spaced
  * among the blocks on the host, the last one included, so that host updates and staged ones both get gradients from the
  * start of backward to its end. */
 static inline bool ah__staged(const struct ah_switches *switches, int group)
 {
-    int64_t index = group - ah__first_on_host(switches), on_host = switches->offload_optimizer;
+    int64_t index = group - ah__first_trained_on_host(switches), on_host = ah__trained_on_host(switches);
     return ah__is_block(switches, group) && index >= 0 &&
            (index + 1) * switches->staged / on_host > index * switches->staged / on_host;
 }
@@ -72,14 +99,20 @@ static inline bool ah__share_gradients(const struct ah_switches *switches, bool 
 /* Returns the number of sets of a block's states on the host: one for each block there, and the shadow states. */
 static inline int ah__host_sets(const struct ah_switches *switches)
 {
-    return switches->offload_optimizer + switches->shadows;
+    return ah__trained_on_host(switches) + switches->shadows;
 }
 
 /* Returns true if a block releases its parameters after forward and fetches them again for backward. */
 static inline bool ah__refetches(const struct ah_switches *switches, int group)
 {
-    return ah__is_block(switches, group) && ah__on_host(switches, group) &&
-           group < ah__first_on_host(switches) + switches->offload_params;
+    int first = ah__first_trained_on_host(switches);
+    return ah__is_block(switches, group) && group >= first && group < first + switches->offload_params;
+}
+
+/* A block gives its parameters back after forward: it fetches them again, or has no backward. */
+static inline bool ah__releases(const struct ah_switches *switches, int group)
+{
+    return ah__refetches(switches, group) || (ah__is_frozen(switches, group) && ah__on_host(switches, group));
 }
 
 /* Returns true for blocks that are optimized on the device and keep all their parameters in memory of their own from
@@ -88,6 +121,13 @@ static inline bool ah__unsharded(const struct ah_switches *switches, int group)
 {
     int below = ah__first_on_host(switches);
     return ah__is_block(switches, group) && group < below && group >= below - switches->unsharded;
+}
+
+/* Returns the number of unsharded blocks without backward. */
+static inline int ah__unsharded_frozen(const struct ah_switches *switches)
+{
+    int frozen = switches->unsharded - ah__trained_on_device(switches);
+    return frozen > 0 ? frozen : 0;
 }
 
 /* With several ranks, parameters are cast one block ahead, so that they are gathered during the block before, if there
@@ -150,20 +190,23 @@ static inline int ah__passing_blocks(const struct ah_switches *switches)
  * both work all the time; the first block is one of them. */
 static inline int ah__passing_below(const struct ah_switches *switches, int block)
 {
-    int64_t passing = ah__passing_blocks(switches);
-    return (int)(((block - 1) * passing + switches->layers - 1) / switches->layers);
+    int64_t passing = ah__passing_blocks(switches), index = block - 1 - switches->frozen_blocks;
+    int trained = ah__trained_blocks(switches);
+    return index < 0 ? 0 : (int)((index * passing + trained - 1) / trained);
 }
 
 /* Returns true if a block's activations use the staging buffers: number ah__passing_below() % AH_ACTIVATION_BUFFERS. */
 static inline bool ah__passes(const struct ah_switches *switches, int block)
 {
-    return ah__is_block(switches, block) && ah__passing_below(switches, block + 1) > ah__passing_below(switches, block);
+    return ah__is_block(switches, block) && !ah__is_frozen(switches, block) &&
+           ah__passing_below(switches, block + 1) > ah__passing_below(switches, block);
 }
 
 /* Returns the index-th block (from 0) that uses the staging buffers. */
 static inline int ah__passing_block(const struct ah_switches *switches, int index)
 {
-    return 1 + (int)((int64_t)index * switches->layers / ah__passing_blocks(switches));
+    int64_t trained = ah__trained_blocks(switches);
+    return 1 + switches->frozen_blocks + (int)(index * trained / ah__passing_blocks(switches));
 }
 
 /* Returns true if a block's activations are offloaded. */
@@ -176,8 +219,9 @@ static inline bool ah__leaves(const struct ah_switches *switches, int block)
  * not use staging buffers, from the lowest to the highest, then those that do. */
 static inline int ah__giving_up(const struct ah_switches *switches, int block)
 {
-    int below = ah__passing_below(switches, block);
-    return ah__passes(switches, block) ? switches->layers - ah__passing_blocks(switches) + below + 1 : block - below;
+    int below = ah__passing_below(switches, block),
+        staying = ah__trained_blocks(switches) - ah__passing_blocks(switches);
+    return ah__passes(switches, block) ? staying + below + 1 : block - switches->frozen_blocks - below;
 }
 
 /* Activations that a block keeps from forward to backward, in ascending order of size. */
@@ -197,13 +241,14 @@ static inline enum ah_keeping ah__keeping_at(const struct ah_switches *switches,
 
 static inline enum ah_keeping ah__keeping(const struct ah_switches *switches, int block)
 {
-    return ah__keeping_at(switches, ah__giving_up(switches, block));
+    return ah__is_frozen(switches, block) ? AH_KEEPS_INPUT : ah__keeping_at(switches, ah__giving_up(switches, block));
 }
 
-/* Returns true if a block keeps no activations but its input. */
+/* Returns true if a block keeps no activations but its input for backward. */
 static inline bool ah__recomputes(const struct ah_switches *switches, int partition)
 {
-    return ah__is_block(switches, partition) && ah__keeping(switches, partition) == AH_KEEPS_INPUT;
+    return ah__is_block(switches, partition) && !ah__is_frozen(switches, partition) &&
+           ah__keeping(switches, partition) == AH_KEEPS_INPUT;
 }
 
 /* Returns true if a block keeps products and attention, and recomputes the rest. */
@@ -216,9 +261,9 @@ static inline bool ah__recomputes_selectively(const struct ah_switches *switches
  * of those that do. */
 static inline int ah__keeping_count(const struct ah_switches *switches, enum ah_keeping keeping, bool stays, int count)
 {
-    int staying = switches->layers - ah__passing_blocks(switches);
+    int staying = ah__trained_blocks(switches) - ah__passing_blocks(switches);
     int first = stays ? 0 : staying, last = stays ? staying : staying + count; /* positions as of ah__giving_up */
-    int given[] = {0, switches->checkpoint, switches->checkpoint + switches->selective, switches->layers};
+    int given[] = {0, switches->checkpoint, switches->checkpoint + switches->selective, ah__trained_blocks(switches)};
     int from = given[keeping] > first ? given[keeping] : first;
     int to = given[keeping + 1] < last ? given[keeping + 1] : last;
     return to > from ? to - from : 0;
@@ -227,7 +272,7 @@ static inline int ah__keeping_count(const struct ah_switches *switches, enum ah_
 /* Returns the number of blocks that keep all their activations. */
 static inline int ah__keeping_blocks(const struct ah_switches *switches)
 {
-    return switches->layers - switches->checkpoint - switches->selective;
+    return ah__trained_blocks(switches) - switches->checkpoint - switches->selective;
 }
 
 /* Return world size and chunks; 0 and 1 both mean one. */

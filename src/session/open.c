@@ -138,8 +138,7 @@ static int open_model(struct ah_session *session)
     AH_TRY(ah__model_check(session->model, options->strict));
     const struct ah_model_def *model = ah_model_get(session->model);
     session->info.seq = options->seq ? options->seq : model->max_seq < DEFAULT_SEQ ? model->max_seq : DEFAULT_SEQ;
-    /* frozen lowest blocks do not count as blocks of a plan: if there may be some, the partition has their number */
-    return options->tuning.freeze ? AH_OK : ah_plan_check(options->plan, model->layers);
+    return ah_plan_check(options->plan, model->layers);
 }
 
 int ah__states_parse(enum ah_dtype *master, enum ah_dtype *moments, enum ah_dtype compute, const char *master_word,

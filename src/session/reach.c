@@ -31,8 +31,7 @@ static int make_partition(struct ah_session *session)
                                              .tuning = session->options.tuning};
     const struct ah_step_options step = step_options(session);
     AH_TRY(ah_model_record(&session->graph, session->model, &record));
-    AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
-    return session->options.tuning.freeze ? ah_plan_check(session->options.plan, session->partition->layers) : AH_OK;
+    return ah_partition_new(&session->partition, session->graph, &step);
 }
 
 static int open_device(struct ah_session *session)

@@ -118,9 +118,7 @@ static void rows(struct ah_buf *buf, const struct part *part)
 static void span_name(char name[32], const struct ah_timeline *timeline, const struct ah_item *item)
 {
     const char *kind = ah__item_short_names[item->kind];
-    if (item->below > 0)
-        snprintf(name, 32, "%s frozen %d", kind, item->below);
-    else if (item->partition == 0)
+    if (item->partition == 0)
         snprintf(name, 32, "%s embedding", kind);
     else if (item->partition == timeline->layers + 1)
         snprintf(name, 32, "%s head", kind);
@@ -133,17 +131,15 @@ static void spans(struct ah_buf *buf, const struct part *part)
     const struct ah_timeline *timeline = part->timeline;
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
-        char name[32], below[32] = "";
-        if (span->item.below > 0)
-            snprintf(below, sizeof below, " \"below\": %d,", span->item.below);
+        char name[32];
         span_name(name, timeline, &span->item);
         ah__buf_printf(buf,
                        ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"%s\", "
                        "\"ts\": " US_FORMAT ", \"dur\": " US_FORMAT ", \"args\": {\"iteration\": %lld, "
-                       "\"partition\": %d,%s \"recompute\": %s, \"selective\": %s}}",
+                       "\"partition\": %d, \"recompute\": %s, \"selective\": %s}}",
                        part->pid, (int)span->lane, name, ah__item_names[span->item.kind],
                        US(span->start_ns - part->origin_ns), US(span->end_ns - span->start_ns),
-                       (long long)span->item.iteration, span->item.partition, below,
+                       (long long)span->item.iteration, span->item.partition,
                        span->item.recompute && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false",
                        span->item.selective && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false");
     }
@@ -195,10 +191,9 @@ static void arrow(struct ah_buf *buf, const struct part *part, const struct edge
                    part->pid, (int)to->lane, edge->what, id, US(to->start_ns - part->origin_ns));
 }
 
-/* Returns the number of partitions and of places for frozen lowest blocks. */
 static size_t tails(const struct ah_timeline *timeline)
 {
-    return (size_t)timeline->layers + 2 + AH_BELOW_PLACES;
+    return (size_t)timeline->layers + 2;
 }
 
 /* Returns the entry of `latest` for the newest possible tail of an edge. An edge inside an iteration has two entries,
@@ -206,10 +201,7 @@ static size_t tails(const struct ah_timeline *timeline)
 static size_t *tail_of(size_t *latest, const struct ah_timeline *timeline, size_t edge, const struct ah_item *item)
 {
     size_t parity = edges[edge].crosses ? 0 : (size_t)(item->iteration & 1);
-    size_t of = (size_t)item->partition;
-    if (item->below > 0) /* frozen lowest blocks share AH_BELOW_PLACES entries */
-        of = (size_t)(timeline->layers + 2 + item->below % AH_BELOW_PLACES);
-    return &latest[(edge * tails(timeline) + of) * 2 + parity];
+    return &latest[(edge * tails(timeline) + (size_t)item->partition) * 2 + parity];
 }
 
 /* Removes span `tail - 1` from all edges of the same kind and name as `edge`, since it has handed on its result. */

@@ -59,7 +59,7 @@ static int span_read(struct ah_span *out, const struct ah_json *event, int layer
 {
     struct ah_json args;
     struct ah_span span = {0};
-    int64_t lane, partition, below = 0;
+    int64_t lane, partition;
     double start, length;
     AH_TRY(kind_read(&span.item.kind, event));
     AH_TRY(ah__json_int(&lane, event, "tid", 0, AH_LANE_COUNT - 1));
@@ -68,13 +68,10 @@ static int span_read(struct ah_span *out, const struct ah_json *event, int layer
     AH_TRY(ah__json_object(&args, event, "args"));
     AH_TRY(ah__json_int(&span.item.iteration, &args, "iteration", 0, MOST));
     AH_TRY(ah__json_int(&partition, &args, "partition", 0, layers + 1));
-    if (ah__json_has(&args, "below"))
-        AH_TRY(ah__json_int(&below, &args, "below", 0, LAYERS_MOST));
     AH_TRY(ah__json_bool(&span.item.recompute, &args, "recompute"));
     if (ah__json_has(&args, "selective"))
         AH_TRY(ah__json_bool(&span.item.selective, &args, "selective"));
     span.item.partition = (int)partition;
-    span.item.below = (int)below;
     span.lane = (enum ah_lane)lane;
     span.start_ns = ns_of(start);
     span.end_ns = span.start_ns + ns_of(length);

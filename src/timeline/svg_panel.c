@@ -107,9 +107,7 @@ char *ah__svg_figure(char text[24], double value)
 
 static void item_name(char *text, size_t size, const struct ah_item *item, int layers)
 {
-    if (item->below > 0)
-        ah__snprintf(text, size, "f%d", item->below);
-    else if (item->partition == 0 || item->partition == layers + 1)
+    if (item->partition == 0 || item->partition == layers + 1)
         ah__snprintf(text, size, "%s", item->partition ? "head" : "emb");
     else
         ah__snprintf(text, size, "%d", item->partition);
@@ -131,12 +129,9 @@ static void item_tooltip(struct ah_buf *buf, const struct ah_svg_panel *panel, c
     char name[16];
     item_name(name, sizeof name, &span->item, panel->timeline->layers);
     bool block = span->item.partition >= 1 && span->item.partition <= panel->timeline->layers;
-    const char *what = block ? "block " : span->item.below > 0 ? "frozen block " : "";
+    const char *what = block ? "block " : "";
     ah__buf_printf(buf, "<title>%s %s%s%s, iteration %lld: %.3f to %.3f ms (%.3f ms)</title>",
-                   ah__item_names[span->item.kind], what,
-                   span->item.below > 0       ? name + 1
-                   : strcmp(name, "emb") == 0 ? "embedding"
-                                              : name,
+                   ah__item_names[span->item.kind], what, strcmp(name, "emb") == 0 ? "embedding" : name,
                    span->item.kind != AH_ITEM_BACKWARD ? ""
                    : span->item.recompute              ? " with recompute"
                    : span->item.selective              ? " with selective recompute"

@@ -6,16 +6,15 @@
 
 /* Most items of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload,
  * states in, update on the host or staged, activations and sums out and in. Prefetch, states in and update run a second
- * time after a speculative update that did not count. Items of a frozen lowest block: forward and prefetch. */
-enum { ITEMS_BELOW = 2, ITEMS_PER_PARTITION = 20, ITEMS_IN_CHUNKS = 7, ITEMS_PER_ITERATION = 3 };
+ * time after a speculative update that did not count. */
+enum { ITEMS_PER_PARTITION = 20, ITEMS_IN_CHUNKS = 7, ITEMS_PER_ITERATION = 3 };
 
-int ah__timeline_new(struct ah_timeline **out, int layers, int below, int chunks, int rounds)
+int ah__timeline_new(struct ah_timeline **out, int layers, int chunks, int rounds)
 {
     struct ah_timeline *timeline;
     AH_TRY(ah__new(&timeline, 1, sizeof *timeline));
     timeline->layers = layers;
-    int items = ITEMS_BELOW * below + (layers + 2) * (ITEMS_PER_PARTITION + ITEMS_IN_CHUNKS * (chunks - 1)) +
-                ITEMS_PER_ITERATION;
+    int items = (layers + 2) * (ITEMS_PER_PARTITION + ITEMS_IN_CHUNKS * (chunks - 1)) + ITEMS_PER_ITERATION;
     timeline->span_capacity = (size_t)rounds * (size_t)items;
     timeline->sample_capacity = 2 * timeline->span_capacity;
     if (ah__new(&timeline->spans, timeline->span_capacity, sizeof *timeline->spans) ||

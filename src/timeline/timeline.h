@@ -28,9 +28,8 @@ struct ah_timeline {
 };
 
 /* Makes a record with room for `rounds` (equal to iterations if each has one round) of a model with `layers` blocks and
- * `below` frozen lowest blocks, which go with the embedding, and transfers in `chunks` chunks. Freed by
- * ah_timeline_free. AH_ENOMEM. */
-int ah__timeline_new(struct ah_timeline **out, int layers, int below, int chunks, int rounds);
+ * transfers in `chunks` chunks. Freed by ah_timeline_free. AH_ENOMEM. */
+int ah__timeline_new(struct ah_timeline **out, int layers, int chunks, int rounds);
 /* Makes a copy, freed by ah_timeline_free. AH_ENOMEM. */
 int ah__timeline_copy(struct ah_timeline **out, const struct ah_timeline *timeline);
 /* Sets the text that pictures show under their title: model, batch, machine. Cut to 199 bytes. */

@@ -398,7 +398,7 @@ void ah__training_summary(struct ah_train_summary *out, const struct ah_training
     double windows = (double)(data->train_windows ? data->train_windows : 1);
     *out = (struct ah_train_summary){
         .model = model->name,
-        .layers = ah__partition_blocks(training->session->partition),
+        .layers = training->session->partition->layers,
         .params = ah__partition_params(training->session->partition),
         .trained = ah__partition_trained(training->session->partition),
         .vocab_size = model->vocab_size,

@@ -20,7 +20,7 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_training *trai
     if (settings->micro_batch != settings->batch)
         ah__snprintf(micro, sizeof micro, " by %lld", (long long)settings->micro_batch);
     ah__snprintf(text, CAPTION_SIZE, "%s, %d blocks, %s parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
-                 ah_model_get(training->model)->name, ah__partition_blocks(training->session->partition),
+                 ah_model_get(training->model)->name, training->session->partition->layers,
                  ah_count_format(params, sizeof params, ah__partition_params(training->session->partition)),
                  (long long)settings->batch, micro, (long long)settings->seq,
                  ah__partition_types(types, training->session->partition), info.name, info.model[0] ? ": " : "",

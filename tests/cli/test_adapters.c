@@ -126,7 +126,7 @@ static void frozen_parameters_are_resumed_exactly(void **state)
     }
 }
 
-/* The plan that a training leaves is of the blocks above, and is taken again. */
+/* The plan that a training leaves is taken again. */
 static void above_frozen_blocks_a_plan_is_taken_again(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void what_is_trained_is_checked(void **state)
         {"--lora-rank 4 --lora-targets layers.1.mlp.up_proj", "blocks 'model.layers.0' and 'model.layers.1' differ"},
         {"--freeze embedding,'model.layers.1.mlp.*'",
          "--freeze: found model.layers.1.mlp.gate_proj.weight frozen and model.layers.0.mlp.gate_proj.weight not"},
-        {"--freeze embedding,blocks:1 --plan c=2,p=0,o=1", "c=2: found 2, expected at most layers=1"},
+        {"--freeze embedding,blocks:1 --plan c=3,p=0,o=1", "c=3: found 3, expected at most layers=2"},
         {"--adapter nowhere", "nowhere/adapter_config.json"},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {

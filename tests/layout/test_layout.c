@@ -22,17 +22,20 @@ static int64_t frozen_part(const struct ah_partition *partition, const struct ah
     return part_in(partition->groups[group].count - partition->groups[group].trained, plan);
 }
 
-/* Frozen blocks that go with an embedding on the host come one by one, if the rank is the only one. */
-static bool streams_below(const struct ah_plan *plan)
+/* Blocks with a backward, and those of them on the host. */
+static int trained_blocks(const struct ah_switches *s)
 {
-    return plan->switches.embedding_on_host && plan->switches.world_size == 1;
+    return s->layers - s->frozen_blocks;
+}
+
+static int trained_on_host(const struct ah_switches *s)
+{
+    return s->offload_optimizer < trained_blocks(s) ? s->offload_optimizer : trained_blocks(s);
 }
 
 /* What buffers hold: equal parts of all ranks. */
 static int64_t whole_of(const struct ah_partition *partition, const struct ah_plan *plan, int group)
 {
-    if (group == 0 && streams_below(plan))
-        return partition->groups[0].count - partition->groups[0].below;
     return plan->switches.world_size * (part_of(partition, plan, group) + frozen_part(partition, plan, group));
 }
 
@@ -101,7 +104,7 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
         assert_int_equal(group->frozen_offset, -1);
     if (edge && !gradients_shared(partition, plan)) /* summed there in F32, in every dtype */
         area_add(device, group->grad_offset, sum_size(partition, plan, g));
-    else if (!edge && partition->groups[1].count > partition->groups[1].trained)
+    else if (!edge && g > plan->switches.frozen_blocks && frozen > 0)
         area_add(device, group->grad_offset, trained * compute);
     else if (!edge)
         assert_int_equal(group->grad_offset, -1);
@@ -145,7 +148,7 @@ static void micro_batch_areas(struct areas *areas, const struct ah_partition *pa
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK], *head = &partition->code[AH_CLASS_HEAD];
     const struct ah_switches *s = &plan->switches;
-    int passing = s->offload_activations ? s->offload_activations + 2 : 0, stays = s->layers - passing;
+    int passing = s->offload_activations ? s->offload_activations + 2 : 0, stays = trained_blocks(s) - passing;
     int rest = stays - s->checkpoint > 0 ? stays - s->checkpoint : 0;
     int selective = s->selective < rest ? s->selective : rest;
     int count = at_once(partition, s), kept = rest > selective ? count : 1;
@@ -198,19 +201,20 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
 {
     for (int i = 0; i < plan->switches.buffers; i++)
         area_add(areas, layout->buffers_offset + i * layout->buffer_bytes,
-                 whole_of(partition, plan, 1) * (partition->compute == AH_F32 ? 4 : 2));
-    int64_t part = part_of(partition, plan, 1) * (partition->compute == AH_F32 ? 4 : 2);
-    int64_t frozen = frozen_part(partition, plan, 1) * (partition->compute == AH_F32 ? 4 : 2);
-    int shards = plan->switches.world_size > 1 ? plan->switches.offload_optimizer - plan->switches.offload_params : 0;
+                 whole_of(partition, plan, partition->layers) * (partition->compute == AH_F32 ? 4 : 2));
+    int last = partition->layers;
+    int64_t part = part_of(partition, plan, last) * (partition->compute == AH_F32 ? 4 : 2);
+    int64_t frozen = frozen_part(partition, plan, last) * (partition->compute == AH_F32 ? 4 : 2);
+    int shards = plan->switches.world_size > 1 ? trained_on_host(&plan->switches) - plan->switches.offload_params : 0;
     for (int i = 0; i < shards; i++) {
         int64_t shard = layout->shards_offset + i * layout->shard_bytes;
         area_add(areas, shard, part);
         area_add(areas, shard + layout->reduced_bytes, frozen);
     }
     bool wait = plan->switches.world_size > 1 && partition->step.clips;
-    for (int i = 0; wait && i < plan->switches.layers - plan->switches.offload_optimizer; i++)
+    for (int i = 0; wait && i < trained_blocks(&plan->switches) - trained_on_host(&plan->switches); i++)
         area_add(areas, layout->reduced_offset + i * layout->reduced_bytes, part);
-    int64_t chunk = ah__chunk_count(part_of(partition, plan, 1), plan->switches.chunks);
+    int64_t chunk = ah__chunk_count(part_of(partition, plan, last), plan->switches.chunks);
     for (int i = 0; plan->switches.staged && i < AH_STAGING_BUFFERS; i++) {
         int64_t stage = layout->stages_offset + i * layout->stage_bytes;
         const int64_t at[] = {0, layout->stage_state_bytes, layout->stage_state_bytes + layout->stage_moment_bytes,
@@ -223,16 +227,14 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);
     int sums = rounds_of(partition, &plan->switches) > 1 ? 2 : partition->compute == AH_F32 ? 0 : 1;
-    sums = partition->groups[1].trained == 0 ? 0 : sums;
+    sums = partition->groups[partition->layers].trained == 0 ? 0 : sums;
     if (sums == 0)
         assert_int_equal(layout->sums_offset, -1);
     for (int i = 0; i < sums; i++)
-        area_add(areas, layout->sums_offset + i * layout->sum_bytes, partition->groups[1].trained * 4);
-    if (partition->groups[1].coded)
-        area_add(areas, layout->widened_offset, partition->groups[1].placed * (partition->compute == AH_F32 ? 4 : 2));
-    for (int i = 0; partition->below && streams_below(plan) && i < 2; i++)
-        area_add(areas, layout->below_offset + i * layout->below_bytes,
-                 partition->groups[0].below / partition->below * (partition->compute == AH_F32 ? 4 : 2));
+        area_add(areas, layout->sums_offset + i * layout->sum_bytes, partition->groups[partition->layers].trained * 4);
+    if (partition->groups[partition->layers].coded)
+        area_add(areas, layout->widened_offset,
+                 partition->groups[partition->layers].placed * (partition->compute == AH_F32 ? 4 : 2));
     tokens_areas(areas, partition, layout, layout->tokens_offset, layout->results_offset);
 }
 
@@ -244,10 +246,13 @@ static void activations_are_where_they_belong(struct areas *host, const struct a
     const struct ah_switches *s = &plan->switches;
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
     int passing = s->offload_activations ? s->offload_activations + 2 : 0, passed = 0;
-    for (int b = 1; b <= s->layers; b++) {
-        const struct ah_layout_group *group = &layout->groups[b];
-        bool passes = passed < passing && b == 1 + passed * s->layers / passing;
-        int order = passes ? s->layers - passing + passed + 1 : b - passed;
+    int trained = trained_blocks(s);
+    for (int b = 1; b <= s->frozen_blocks; b++) /* in the place of the lowest that keeps its own */
+        assert_int_equal(layout->groups[b].input_offset, layout->groups[s->frozen_blocks + 1].input_offset);
+    for (int b = 1; b <= trained; b++) {
+        const struct ah_layout_group *group = &layout->groups[s->frozen_blocks + b];
+        bool passes = passed < passing && b == 1 + passed * trained / passing;
+        int order = passes ? trained - passing + passed + 1 : b - passed;
         bool whole = order <= s->checkpoint, all = order > s->checkpoint + s->selective;
         int64_t step = all ? layout->saved_step : layout->kept_step;
         int64_t bytes = layout->input_bytes + (whole ? 0 : step * at_once(partition, &plan->switches));
@@ -277,15 +282,16 @@ static void activations_are_where_they_belong(struct areas *host, const struct a
 static void host_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
                        const struct ah_layout *layout)
 {
-    int64_t part = part_of(partition, plan, 1);
-    for (int i = 0; i < plan->switches.offload_optimizer + plan->switches.shadows; i++) {
+    int64_t part = part_of(partition, plan, partition->layers);
+    for (int i = 0; i < trained_on_host(&plan->switches) + plan->switches.shadows; i++) {
         int64_t set = layout->sets_offset + i * layout->set_bytes;
         for (int j = 0; j < AH_STATE_COUNT; j++)
             area_add(areas, set + ah__state_at(&layout->groups[plan->switches.layers], j),
                      state_size(partition, j, part));
     }
-    for (int i = 0; rounds_of(partition, &plan->switches) > 1 && i < plan->switches.layers; i++)
-        area_add(areas, layout->host_sums_offset + i * layout->sum_bytes, partition->groups[1].trained * 4);
+    for (int i = 0; rounds_of(partition, &plan->switches) > 1 && i < trained_blocks(&plan->switches); i++)
+        area_add(areas, layout->host_sums_offset + i * layout->sum_bytes,
+                 partition->groups[partition->layers].trained * 4);
     tokens_areas(areas, partition, layout, layout->host_tokens_offset, layout->host_results_offset);
     area_add(areas, layout->host_staging_offset, layout->host_staging_bytes);
 }
@@ -308,6 +314,8 @@ static void places_every_area_apart_and_totals_agree(void **state)
         if (fixture_draw(&fixture, 0, 1)) {
             fixture_freeze(&fixture, plan.switches.world_size);
             plan.switches.staged = 0;
+            plan.switches.frozen_blocks = fixture.partition.frozen_blocks;
+            ah__switches_clamp(&plan.switches);
         }
         if (plan.switches.world_size > 1)
             plan.switches.unsharded =

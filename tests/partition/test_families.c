@@ -111,8 +111,8 @@ static void expect_frozen_below(const struct family_golden *g)
     struct frozen frozen;
     frozen_init(&frozen, g, "embedding,blocks:1");
     int layers = ah_model_get(frozen.model)->layers;
-    assert_int_equal(frozen.partition->below, layers > 1 ? 1 : 0);
-    assert_int_equal(ah__partition_blocks(frozen.partition), layers);
+    assert_int_equal(frozen.partition->frozen_blocks, layers > 1 ? 1 : 0);
+    assert_int_equal(frozen.partition->layers, layers);
     frozen_fini(&frozen);
 }
 

@@ -7,13 +7,14 @@
 #include "plan/cost.h"
 #include "sched/switch_table.h"
 
-enum { FIXTURE_LAYERS = 48, FIXTURE_BELOW = 5 };
+enum { FIXTURE_LAYERS = 48 };
 
 struct fixture {
     struct ah_partition partition;
     struct ah_param params[2 * (FIXTURE_LAYERS + 2)];
     struct ah_group groups[FIXTURE_LAYERS + 2];
-    uint8_t class_of[FIXTURE_LAYERS + 2], below_class[FIXTURE_BELOW + 1];
+    uint8_t class_of[FIXTURE_LAYERS + 2];
+    int blocks_from[FIXTURE_LAYERS + 3], mixed_from[2][FIXTURE_LAYERS + 3]; /* frozen blocks; others of further kinds */
     uint64_t seed, drawn;
 };
 
@@ -49,6 +50,32 @@ static inline void fixture_groups(struct fixture *fixture)
     }
 }
 
+/* The lowest blocks are frozen whole: they have as many elements as others, and no backward. */
+static inline void fixture_freeze_blocks(struct fixture *fixture, int count)
+{
+    struct ah_partition *partition = &fixture->partition;
+    partition->frozen_blocks = count;
+    if (count == 0)
+        return;
+    int class = partition->class_count++;
+    partition->code[class].program[AH_PROGRAM_FORWARD_DROP].work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    partition->like[class] = AH_CLASS_BLOCK;
+    partition->blocks_from[class] = fixture->blocks_from;
+    for (int number = partition->layers + 1; number >= 0; number--) {
+        bool frozen = number >= 1 && number <= count;
+        fixture->blocks_from[number] = fixture->blocks_from[number + 1] + frozen;
+        for (int kind = AH_CLASS_COUNT; kind < class; kind++)
+            fixture->mixed_from[kind - AH_CLASS_COUNT][number] =
+                fixture->mixed_from[kind - AH_CLASS_COUNT][number + 1] + (!frozen && fixture->class_of[number] == kind);
+        if (!frozen)
+            continue;
+        fixture->class_of[number] = (uint8_t) class;
+        fixture->groups[number].trained = fixture->groups[number].decayed = 0;
+    }
+    for (int kind = AH_CLASS_COUNT; kind < class; kind++)
+        partition->blocks_from[kind] = fixture->mixed_from[kind - AH_CLASS_COUNT];
+}
+
 /* Of embedding, blocks and head each trains all, a part or nothing, one of them something. What is trained lies
  * before what is frozen, in parts of all ranks, as in a partition. Frozen matrices of blocks may be kept in codes; they
  * are larger where programs read them. */
@@ -72,14 +99,8 @@ static inline void fixture_freeze(struct fixture *fixture, int ranks)
         group->count = group->trained + frozen[class] + group->coded;
         group->placed = group->count + 3 * group->coded;
     }
-    if (trained[0] == 0) { /* frozen blocks may go with the embedding */
-        partition->below = (int)fixture_draw(fixture, 0, FIXTURE_BELOW);
-        partition->below_class = fixture->below_class;
-        for (int below = 1; below <= partition->below; below++)
-            fixture->below_class[below] = fixture_draw(fixture, 0, 2) == 0 ? AH_CLASS_COUNT : AH_CLASS_BLOCK;
-        fixture->groups[0].below = partition->below * AH_PARAM_ALIGN * fixture_draw(fixture, 1, 900);
-        fixture->groups[0].count += fixture->groups[0].below;
-    }
+    if (trained[0] == 0 && coded == 0)
+        fixture_freeze_blocks(fixture, (int)fixture_draw(fixture, 0, partition->layers - 1));
     partition->frozen = true;
 }
 
@@ -128,7 +149,9 @@ static inline int fixture_draw_with(void *fixture, int low, int high)
 /* Whole groups in forward order. */
 static inline struct ah_plan fixture_plan(struct fixture *fixture)
 {
-    struct ah_plan plan = {.switches = {.layers = fixture->partition.layers, .world_size = 1}};
+    struct ah_plan plan = {.switches = {.layers = fixture->partition.layers,
+                                        .frozen_blocks = fixture->partition.frozen_blocks,
+                                        .world_size = 1}};
     struct ah_switches_draw how = {.draw = fixture_draw_with, .context = fixture, .rarely = 1};
     how.without = 1U << AH_SWITCH_chunks | 1U << AH_SWITCH_prefetch_distance | 1U << AH_SWITCH_out_of_order |
                   1U << AH_SWITCH_unsharded | 1U << AH_SWITCH_share_embedding_head;

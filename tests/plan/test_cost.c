@@ -75,7 +75,7 @@ static void frozen_parameters_have_no_states(void **state)
     (void)state;
     struct fixture fixture;
     fixture_init(&fixture, 3);
-    struct ah_group *block = &fixture.groups[1];
+    struct ah_group *block = &fixture.groups[fixture.partition.layers];
     block->trained = block->count / 4;
     struct ah_profile profile = {.costs.layers = fixture.partition.layers};
     struct ah_cost_model m;

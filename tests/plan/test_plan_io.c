@@ -440,23 +440,26 @@ static void assert_has(const char *text, const char *words)
         fail_msg("no '%s' in: %s", words, text);
 }
 
-/* What is frozen has no optimizer and no gradient, and blocks below the plan's have a line. */
+/* What is frozen has no optimizer and no gradient, and blocks without backward no checkpoint. */
 static void table_of_frozen_parameters(void **state)
 {
     (void)state;
     struct ah_plan plan = example, read;
     const char *path = plan_path();
     plan.embedding_frozen = plan.blocks_adapted = true;
-    plan.frozen_below = 3;
+    plan.switches.frozen_blocks = 3;
+    ah__switches_clamp(&plan.switches);
     assert_ok(ah_plan_save(&plan, path));
     assert_ok(ah__plan_read(&read, path));
     char *text = printed(&read, NULL);
     assert_has(text, "\n  embedding         -           fetched once   frozen     none\n"
-                     "  frozen 1-3        -           fetched once   frozen     none\n"
-                     "  block 1           recompute   on device      device     on device\n");
+                     "  block 1           -           on device      frozen     none\n"
+                     "  block 2           -           unsharded      frozen     none\n"
+                     "  block 3           -           fetched once   frozen     none\n"
+                     "  blocks 4-5        recompute   fetched twice  host       to host\n");
     assert_has(text, "\n  head              -           on device      device     on device\n");
     assert_has(text, "\n  optimizer and gradient of a block are of its trained part alone\n"
-                     "  the plan counts the blocks above the frozen ones, from 1\n");
+                     "  frozen blocks without checkpoint run forward alone; c, p and a count those above\n");
     free(text);
     plan = example;
     plan.blocks_frozen = plan.head_frozen = true;

@@ -143,8 +143,7 @@ static void world_join(struct world *world, struct ah_plan *plan)
     if (fixture_draw(f, 0, 2) == 0 && !ah__policy_is_placed(world->predictor.policy)) {
         fixture_freeze(f, plan->switches.world_size);
         plan->switches.staged = 0;
-        world->predictor.costs.below_in_ns = fixture_draw(f, 1, 60000);
-        world->predictor.costs.below_class = f->partition.below_class;
+        world_add_frozen(world, &plan->switches);
         for (int class = 0; class < AH_CLASS_COUNT; class ++) {
             int group = ah__class_representative((enum ah_class) class, f->partition.layers);
             world->predictor.costs.gathers_part[class] = f->groups[group].trained < f->groups[group].count;

@@ -77,6 +77,18 @@ static inline void world_mix(struct world *world, int from[2][WORLD_MIXED + 3])
     world->predictor.costs.class_of = f->class_of;
 }
 
+/* Some lowest blocks may have no backward; each takes as long forward as the first kind. */
+static inline void world_add_frozen(struct world *world, struct ah_switches *switches)
+{
+    struct fixture *f = &world->fixture;
+    int64_t *forward = world->profile.costs.ns[AH_ITEM_FORWARD];
+    switches->frozen_blocks = f->partition.frozen_blocks;
+    ah__switches_clamp(switches);
+    if (switches->frozen_blocks > 0)
+        forward[f->class_of[1]] = world->predictor.costs.ns[AH_ITEM_FORWARD][f->class_of[1]] = forward[AH_CLASS_BLOCK];
+    world->predictor.costs.class_of = f->class_of;
+}
+
 /* A host so slow that states gain by the way through the device. */
 static inline void world_favours_streams(struct world *world)
 {

@@ -125,6 +125,7 @@ void exact_switches(struct ah_switches *switches, uint32_t keep, const struct ah
 {
     struct ah_sched_config config;
     struct ah_switches_draw how = {.draw = draw_with, .keep = keep, .rarely = 1};
+    switches->frozen_blocks = partition->frozen_blocks;
     if (partition->shared_group >= 0 || !ah__policy_uses(policy, AH_SWITCH_share_embedding_head))
         how.without |= 1U << AH_SWITCH_share_embedding_head;
     if (ah__world_size(switches) == 1)
@@ -144,7 +145,10 @@ void exact_switches(struct ah_switches *switches, uint32_t keep, const struct ah
 struct ah_plan exact_resident(const struct tiny *tiny)
 {
     int layers = tiny->partition->layers;
-    return (struct ah_plan){.switches = {.layers = layers, .buffers = layers + 1, .prefetch_distance = 1},
+    return (struct ah_plan){.switches = {.layers = layers,
+                                         .frozen_blocks = tiny->partition->frozen_blocks,
+                                         .buffers = layers + 1,
+                                         .prefetch_distance = 1},
                             .policy = "resident"};
 }
 

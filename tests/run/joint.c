@@ -191,8 +191,9 @@ void joint_every_plan(struct joint joint, const char *policy, int of)
     static int loops;
     int index = 0, loop = ++loops;
     const struct ah_partition *partition = joint_partition_of(&scratch, &joint);
-    int layers = partition->layers; /* without frozen ones below */
+    int layers = partition->layers;
     joint.plan = joint_resident(joint.world_size, layers);
+    joint.plan.switches.frozen_blocks = partition->frozen_blocks;
     joint.options = (struct ah_dev_options){.threads = !joint.device, .host_threads = 1};
     joint.steps = TINY_STEPS;
     joint_train(&expected, &joint);

@@ -100,6 +100,7 @@ static struct ah_plan mixed_plan(const struct ah_partition *partition)
 {
     struct ah_sched_config config;
     struct ah_plan plan = {.switches = {.layers = partition->layers,
+                                        .frozen_blocks = partition->frozen_blocks,
                                         .checkpoint = 1,
                                         .selective = partition->layers - 1,
                                         .offload_params = 1,
@@ -108,6 +109,7 @@ static struct ah_plan mixed_plan(const struct ah_partition *partition)
                                         .chunks = 1,
                                         .embedding_on_host = true},
                            .policy = "autohete"};
+    ah__switches_clamp(&plan.switches);
     ah__sched_config_of(&config, &plan.switches, partition, ah__policy_find(plan.policy));
     plan.switches.buffers = ah__sched_min_buffers(&config);
     return plan;

@@ -327,10 +327,10 @@ static void backward_ends_above_what_is_frozen(void **state)
     struct tiny all, some;
     tiny_init_tuned(&all, AH_F32, tiny_untied, 0, 2, 1, &(struct ah_tuning){0});
     tiny_init_tuned(&some, AH_F32, tiny_untied, 0, 2, 1, &frozen_lowest);
-    assert_int_equal(some.partition->layers, 2);
-    assert_int_equal(some.partition->below, 2);
+    assert_int_equal(some.partition->layers, 4);
+    assert_int_equal(some.partition->frozen_blocks, 2);
     assert_string_equal(ah_partition_note(some.partition),
-                        "frozen blocks 1-2 go with the embedding: plans count the blocks above, from 1");
+                        "blocks 1-2 are frozen as the embedding is: backward ends above, nothing is kept there");
     assert_null(ah_partition_note(all.partition));
     const struct ah_code *embedding = &some.partition->code[AH_CLASS_EMBEDDING];
     assert_int_equal(embedding->program[AH_PROGRAM_BACKWARD].count, 0);
@@ -341,8 +341,7 @@ static void backward_ends_above_what_is_frozen(void **state)
     assert_int_equal(ah__partition_params(some.partition), ah__partition_params(all.partition));
     tiny_fini(&some);
     tiny_init_tuned(&some, AH_F32, tiny_untied, 0, 2, 1, &(struct ah_tuning){.freeze = "embedding, blocks"});
-    assert_int_equal(some.partition->below, 3); /* plans are of one block at least */
-    assert_int_equal(some.partition->layers, 1);
+    assert_int_equal(some.partition->frozen_blocks, 3); /* plans train one block at least */
     tiny_fini(&some);
     tiny_fini(&all);
 }

@@ -9,7 +9,7 @@ static void check_streamed(const struct checker *c, const struct ah_span *update
     int g = update->item.partition;
     if (update->item.kind != AH_ITEM_UPDATE_STAGED)
         return;
-    assert_in_range(g, switches->layers - switches->offload_optimizer + 1, switches->layers);
+    assert_in_range(g, first_updated(c->config), switches->layers);
     const struct ah_span *states = states_of(c, update);
     after_span(states, offload, "states after their gradient");
     after_span(update, states, "staged update after its states");
@@ -22,7 +22,7 @@ static void check_streamed(const struct checker *c, const struct ah_span *update
 static void check_streams(const struct checker *c, int64_t k)
 {
     int streams = 0;
-    for (int g = 1; g <= c->config->switches.layers; g++)
+    for (int g = first_updated(c->config); g <= c->config->switches.layers; g++)
         streams += on_host(c->config, g) && update_of(c, k, g, 0)->item.kind == AH_ITEM_UPDATE_STAGED;
     assert_int_equal(streams, c->config->switches.staged);
 }
@@ -44,7 +44,8 @@ static void check_stages(const struct checker *c)
 /* The index-th of the blocks whose activations pass the stages, from 0; every so many-th, from the first on. */
 static int passing(const struct ah_switches *switches, int index)
 {
-    return 1 + index * switches->layers / (switches->offload_activations + AH_ACTIVATION_BUFFERS);
+    int trained = switches->layers - switches->frozen_blocks;
+    return 1 + switches->frozen_blocks + index * trained / (switches->offload_activations + AH_ACTIVATION_BUFFERS);
 }
 
 /* What waits on the host: of so many blocks and of no others. A stage has a block's activations from the forward that
@@ -81,7 +82,8 @@ static bool casts(const struct ah_sched_config *config, int g)
 {
     if (g < 1 || g > config->switches.layers || stays_whole(config, g))
         return false;
-    return config->switches.world_size > 1 && !refetches(config, g);
+    bool released = refetches(config, g) || (is_frozen(config, g) && on_host(config, g));
+    return config->switches.world_size > 1 && !released;
 }
 
 static void check_casts(const struct checker *c, int64_t k, int g)
@@ -134,6 +136,31 @@ static void check_ranks(const struct checker *c, int64_t k, int g)
                    "head after the embedding's gather");
 }
 
+/* A block without backward: it runs forward with what its parameters are, and nothing else. */
+static void check_frozen(const struct checker *c, int64_t k, int g)
+{
+    static const enum ah_item_kind never[] = {AH_ITEM_BACKWARD,    AH_ITEM_REFETCH,       AH_ITEM_OFFLOAD,
+                                              AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_DEVICE, AH_ITEM_UPDATE_SPECULATIVE,
+                                              AH_ITEM_EVICT,       AH_ITEM_REDUCE};
+    const struct ah_span *forward = get(c, k, g, AH_ITEM_FORWARD);
+    bool whole = stays_whole(c->config, g), ranks = c->config->switches.world_size > 1;
+    after(c, k, g, AH_ITEM_FORWARD, get(c, k, g - 1, AH_ITEM_FORWARD), "its input");
+    assert_true(forward->item.recompute && !forward->item.selective);
+    for (size_t i = 0; i < AH_LENGTH(never); i++)
+        assert_null(get(c, k, g, never[i]));
+    assert_true(!get_again(c, k, g, AH_ITEM_CAST) && !get_again(c, k, g, AH_ITEM_GATHER));
+    for (int t = 0; on_host(c->config, g) && t < c->config->switches.chunks; t++)
+        after_span(forward, get_chunk(c, k, g, AH_ITEM_PREFETCH, t), "forward after its fetch");
+    assert_true((get(c, k, g, AH_ITEM_CAST) != NULL) == casts(c->config, g));
+    assert_true((get(c, k, g, AH_ITEM_GATHER) != NULL) == (ranks && !whole));
+    if (casts(c->config, g))
+        after_span(get(c, k, g, AH_ITEM_GATHER), get(c, k, g, AH_ITEM_CAST), "gather after the cast");
+    else if (ranks && !whole)
+        after_span(get(c, k, g, AH_ITEM_GATHER), get(c, k, g, AH_ITEM_PREFETCH), "gather after the fetch");
+    if (ranks && !whole)
+        after_span(forward, get(c, k, g, AH_ITEM_GATHER), "forward after its gather");
+}
+
 static void check_group(const struct checker *c, int64_t k, int g)
 {
     const struct ah_span *forward = get(c, k, g, AH_ITEM_FORWARD), *backward = get(c, k, g, AH_ITEM_BACKWARD);
@@ -152,8 +179,9 @@ static void check_group(const struct checker *c, int64_t k, int g)
         check_ranks(c, k, g);
     after(c, k, g, AH_ITEM_FORWARD,
           g ? get(c, k, g - 1, AH_ITEM_FORWARD) : get(c, k - k % c->of_iteration, 0, AH_ITEM_INPUT), "its input");
+    int above = g == 0 ? c->config->switches.frozen_blocks + 1 : g + 1;
     if (g < head && backward)
-        after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g + 1, AH_ITEM_BACKWARD), "the backward above");
+        after(c, k, g, AH_ITEM_BACKWARD, get(c, k, above, AH_ITEM_BACKWARD), "the backward above");
     if (!on_host(c->config, g)) {
         if (ends(c, k))
             after(c, k, g, AH_ITEM_UPDATE_DEVICE, backward, "backward");
@@ -230,14 +258,14 @@ static void check_clipping(const struct checker *c, int64_t k, int g)
 /* No two blocks use one set in an iteration, nor does a speculative update write what another block uses. */
 static void check_sets(const struct checker *c, int64_t k)
 {
-    int first = c->config->switches.layers - c->config->switches.offload_optimizer + 1;
+    int first = first_updated(c->config), sets = c->config->switches.layers - first + 1 + c->config->switches.shadows;
     for (int a = first; a <= c->config->switches.layers; a++)
         for (int b = first; b <= c->config->switches.layers; b++) {
             const struct ah_span *ahead = get(c, k, a, AH_ITEM_UPDATE_SPECULATIVE);
             int set = get(c, k, b, AH_ITEM_PREFETCH)->item.set;
             assert_true(a == b || get(c, k, a, AH_ITEM_PREFETCH)->item.set != set);
             assert_true(!ahead || k == 0 || ahead->item.shadow_set != get(c, k, a, AH_ITEM_PREFETCH)->item.set);
-            assert_in_range(set, 0, c->config->switches.offload_optimizer + c->config->switches.shadows - 1);
+            assert_in_range(set, 0, sets - 1);
         }
 }
 
@@ -253,7 +281,7 @@ static const struct ah_span *gradient_end(const struct checker *c, int64_t k, in
 static void check_ends(const struct checker *c, int64_t k)
 {
     int head = c->config->switches.layers + 1;
-    const struct ah_span *forward = embedded(c, k);
+    const struct ah_span *forward = get(c, k, 0, AH_ITEM_FORWARD);
     if (!c->config->switches.share_embedding_head)
         return;
     for (int t = 0; on_host(c->config, head) && t < c->config->switches.chunks; t++)
@@ -309,7 +337,7 @@ static void check_round(const struct checker *c, int64_t k)
 {
     int head = c->config->switches.layers + 1;
     for (int g = 0; g <= head; g++)
-        check_group(c, k, g);
+        (is_frozen(c->config, g) ? check_frozen : check_group)(c, k, g);
     check_ends(c, k);
     check_sets(c, k);
     check_activations(c, k);
@@ -322,12 +350,13 @@ static void check_round(const struct checker *c, int64_t k)
         after(c, k, 0, AH_ITEM_FORWARD, get(c, two_ago, 0, AH_ITEM_RESULT), "what reads the results in its place");
     if (c->config->policy->barrier && k > 0)
         for (int g = 0; g <= head; g++)
-            if (on_host(c->config, g))
+            if (on_host(c->config, g) && !is_frozen(c->config, g))
                 after(c, k, 0, AH_ITEM_FORWARD, update_of(c, k - 1, g, 0), "the barrier");
     if (!ends(c, k))
         return;
     for (int g = 0; c->config->clips && g <= head; g++)
-        check_clipping(c, k, g);
+        if (!is_frozen(c->config, g))
+            check_clipping(c, k, g);
     check_streams(c, k);
     after(c, k, head, AH_ITEM_RESULT, get(c, k, head, AH_ITEM_FORWARD), "forward");
     after(c, k, 0, AH_ITEM_RESULT, get(c, k, 0, AH_ITEM_BACKWARD), "backward");
@@ -343,6 +372,12 @@ static void check_buffers(const struct checker *c)
         for (int g = 1; g <= c->config->switches.layers; g++) {
             const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = first_fetch(c, k, g);
             const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
+            if (is_frozen(c->config, g)) {
+                const struct ah_span *from = casts(c->config, g) ? get(c, k, g, AH_ITEM_CAST) : fetch;
+                if (from)
+                    hold_add(holds, &count, from, get(c, k, g, AH_ITEM_FORWARD), from->item.param_buffer);
+                continue;
+            }
             if (c->config->own_gradients || !ends(c, k)) {
                 assert_int_equal(backward->item.grad_buffer, -1);
                 if (ends(c, k) && k >= c->of_iteration)
@@ -377,7 +412,6 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
             c.rounds = timeline->spans[i].item.round + 1;
     int64_t one = c.rounds * (config->switches.layers + 2) * AH_ITEM_COUNT;
     c.voided = calloc(timeline->span_count, sizeof(const struct ah_span *));
-    c.below = calloc((size_t)(2 * c.rounds * config->below + 1), sizeof *c.below);
     c.found = calloc((size_t)((AH_SCHED_MOST_CHUNKS + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
@@ -387,9 +421,7 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
             &c.found[(again ? one : span->item.chunk * one) +
                      (span->item.round * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +
                      (int)kept_as(&span->item)];
-        if (span->item.below > 0)
-            at = below_at(&c, span->item.round, span->item.below, span->item.kind);
-        if (*at && span->item.kind == AH_ITEM_PREFETCH && span->item.below == 0)
+        if (*at && span->item.kind == AH_ITEM_PREFETCH)
             c.voided[c.voided_count++] = *at;
         else if (*at)
             fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);
@@ -402,8 +434,6 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     check_buffers(&c);
     check_sum_places(&c);
     check_stages(&c);
-    check_below(&c);
-    free(c.below);
     free(c.voided);
     free(c.found);
 }

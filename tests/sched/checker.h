@@ -15,14 +15,7 @@ struct checker {
     size_t voided_count;
     const struct ah_span **found; /* [chunk][round][partition][kind]; backward casts and gathers count as chunk 1,
                                    * staged updates as those of the host */
-    const struct ah_span **below; /* [round][block below, from 0][2]: its fetch, its forward */
 };
-
-/* Of the number-th block below, from 1 on: PREFETCH or FORWARD. */
-static inline const struct ah_span **below_at(const struct checker *c, int64_t k, int number, enum ah_item_kind kind)
-{
-    return &c->below[2 * (k * c->config->below + number - 1) + (kind == AH_ITEM_FORWARD)];
-}
 
 static inline const struct ah_span *get(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
 {
@@ -104,9 +97,22 @@ static inline bool on_host(const struct ah_sched_config *config, int g)
                                        : g > config->switches.layers - config->switches.offload_optimizer;
 }
 
-static inline bool refetches(const struct ah_sched_config *config, int g)
+/* A block without backward. */
+static inline bool is_frozen(const struct ah_sched_config *config, int g)
+{
+    return g >= 1 && g <= config->switches.frozen_blocks;
+}
+
+/* The lowest block with a backward on the host, or the head. */
+static inline int first_updated(const struct ah_sched_config *config)
 {
     int first = config->switches.layers - config->switches.offload_optimizer + 1;
+    return first > config->switches.frozen_blocks ? first : config->switches.frozen_blocks + 1;
+}
+
+static inline bool refetches(const struct ah_sched_config *config, int g)
+{
+    int first = first_updated(config);
     return g >= first && g < first + config->switches.offload_params && g <= config->switches.layers;
 }
 
@@ -134,19 +140,6 @@ static inline void after_span(const struct ah_span *later, const struct ah_span 
                  later->item.partition, what, (long long)later->start_ns, (long long)earlier->end_ns);
 }
 
-/* Blocks below come by themselves. */
-static inline bool streams_below(const struct ah_sched_config *config)
-{
-    return config->switches.embedding_on_host && config->switches.world_size == 1;
-}
-
-/* The last item of a forward that reads what the embedding's place has. */
-static inline const struct ah_span *embedded(const struct checker *c, int64_t k)
-{
-    return c->config->below > 0 && !streams_below(c->config) ? *below_at(c, k, c->config->below, AH_ITEM_FORWARD)
-                                                             : get(c, k, 0, AH_ITEM_FORWARD);
-}
-
 /* Something that is held from one item's beginning to another's end. */
 struct hold {
     int buffer;
@@ -158,10 +151,9 @@ void hold_add(struct hold *holds, size_t *count, const struct ah_span *from, con
 /* No buffer, of 0 .. buffers-1, is held twice at a time. */
 void check_holds(struct hold *holds, size_t count, int buffers);
 
-/* check_rounds.c: the shares of an iteration's rounds, the sums of blocks between them, and blocks below. */
+/* check_rounds.c: the shares of an iteration's rounds, and the sums of blocks between them. */
 void check_shares(const struct checker *c, int64_t k);
 void check_sums(const struct checker *c, int64_t k);
 void check_sum_places(const struct checker *c);
-void check_below(const struct checker *c);
 
 #endif

@@ -17,7 +17,6 @@ void random_costs(struct ah_costs *costs, const struct ah_sched_config *config)
                                .micro_batches = config->micro_batches,
                                .sums_out_ns = draw(1, 4000),
                                .sums_in_ns = draw(1, 4000),
-                               .below_in_ns = draw(1, 4000),
                                .lanes.notify_ns = draw(0, 1) * draw(0, 500)};
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
         for (int class = 0; class < AH_CLASS_COUNT; class ++)

@@ -143,7 +143,7 @@ static void a_fetch_takes_the_buffer_that_is_left_first(void **state)
         for (int a = 0; a < AH_LANE_COUNT; a++)
             for (int b = 0; b < AH_LANE_COUNT; b++)
                 costs.lanes.slowdown[a][b] = 1;
-        assert_ok(ah__timeline_new(&timeline, LAYERS, 0, config.switches.chunks, 1));
+        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.chunks, 1));
         simulate(&config, &costs, timeline, 1, false);
         check_timeline(timeline, &config);
         enum ah_item_kind left_by = off_lane ? AH_ITEM_OFFLOAD : AH_ITEM_BACKWARD;
@@ -178,7 +178,7 @@ static void the_earliest_of_those_that_wait_goes_first(void **state)
         for (int a = 0; a < AH_LANE_COUNT; a++)
             for (int b = 0; b < AH_LANE_COUNT; b++)
                 costs.lanes.slowdown[a][b] = 1;
-        assert_ok(ah__timeline_new(&timeline, LAYERS, 0, 1, 1));
+        assert_ok(ah__timeline_new(&timeline, LAYERS, 1, 1));
         simulate(&config, &costs, timeline, 1, false);
         for (int i = 1; i < LAYERS; i++)
             assert_true(block_span(timeline, slow[turn % 2], orders[turn / 2][i])->start_ns >=

@@ -25,6 +25,9 @@ static void random_config(struct ah_sched_config *config)
     };
     if (draw(0, 3) == 0) /* some parameters are frozen */
         config->own_gradients = true;
+    if (draw(0, 2) == 0) /* and the lowest blocks, as the embedding is */
+        config->switches.frozen_blocks = draw(0, config->switches.layers - 1);
+    config->frozen_embedding = config->switches.frozen_blocks > 0;
     struct ah_switches_draw how = {.draw = draw_with, .rarely = 1};
     if (config->shared_embedding || !ah__policy_uses(config->policy, AH_SWITCH_share_embedding_head))
         how.without |= 1U << AH_SWITCH_share_embedding_head;
@@ -35,8 +38,6 @@ static void random_config(struct ah_sched_config *config)
     config->sums_blocks = draw(0, 4) > 0;
     config->switches.passes = draw(0, 1) && ah__policy_uses(config->policy, AH_SWITCH_passes) ? draw(1, 8) : 1;
     config->rounds = ah__rounds(&config->switches, config->micro_batches);
-    if (config->own_gradients)
-        config->below = draw(0, 4);
     int least = ah__sched_min_buffers(config);
     config->switches.buffers = config->switches.buffers > least ? config->switches.buffers : least;
 }
@@ -64,6 +65,7 @@ static void random_baseline(struct ah_sched_config *config)
     config->switches.embedding_on_host = placement.embedding_on_host;
     config->switches.head_on_host = placement.head_on_host;
     config->switches.prefetch_distance = placement.prefetch_distance;
+    ah__switches_clamp(&config->switches);
     int least = ah__sched_min_buffers(config);
     config->switches.buffers = placement.buffers > least ? placement.buffers : least;
     config->switches.out_of_order = config->switches.buffers;
@@ -86,8 +88,7 @@ static void no_plan_deadlocks_or_races(void **state)
         struct ah_timeline *timeline;
         random_any(&config);
         random_costs(&costs, &config);
-        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.below, config.switches.chunks,
-                                   4 * config.rounds));
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 4 * config.rounds));
         simulate(&config, &costs, timeline, 4, false);
         check_timeline(timeline, &config);
         ah_timeline_free(timeline);
@@ -124,7 +125,7 @@ static void parameters_are_fetched_ahead_of_the_norms(void **state)
         struct ah_costs costs;
         struct ah_timeline *timeline;
         random_costs(&costs, &config);
-        assert_ok(ah__timeline_new(&timeline, LAYERS, 0, config.switches.chunks, ITERATIONS));
+        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.chunks, ITERATIONS));
         simulate(&config, &costs, timeline, ITERATIONS, false);
         check_timeline(timeline, &config);
         for (size_t i = 0; i < timeline->span_count; i++) {
@@ -148,15 +149,14 @@ static void forward_only_runs_every_forward(void **state)
         struct ah_timeline *timeline;
         random_any(&config);
         random_costs(&costs, &config);
-        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.below, config.switches.chunks,
-                                   3 * config.rounds));
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 3 * config.rounds));
         simulate(&config, &costs, timeline, 3, true);
         int forwards = 0;
         for (size_t i = 0; i < timeline->span_count; i++) {
             forwards += timeline->spans[i].item.kind == AH_ITEM_FORWARD;
             assert_int_not_equal(timeline->spans[i].item.kind, AH_ITEM_BACKWARD);
         }
-        assert_int_equal(forwards, 3 * config.rounds * (config.switches.layers + 2 + config.below));
+        assert_int_equal(forwards, 3 * config.rounds * (config.switches.layers + 2));
         ah_timeline_free(timeline);
     }
 }
@@ -248,7 +248,7 @@ static void a_deep_queue_hides_what_the_driver_takes(void **state)
             .queue_depth = i ? 8 : 0,
             .policy = &ah__policy_resident};
         config.switches.buffers = ah__sched_min_buffers(&config);
-        assert_ok(ah__timeline_new(&timeline, LAYERS, 0, 1, ITERATIONS));
+        assert_ok(ah__timeline_new(&timeline, LAYERS, 1, ITERATIONS));
         simulate(&config, &costs, timeline, ITERATIONS, false);
         for (size_t j = 0; j < timeline->span_count; j++)
             end_ns[i] = timeline->spans[j].end_ns > end_ns[i] ? timeline->spans[j].end_ns : end_ns[i];
@@ -304,7 +304,7 @@ static void ranks_need_no_buffers_for_gradients_with_places_of_their_own(void **
             for (int more = 0; more < 2; more++) {
                 struct ah_timeline *timeline;
                 config.switches.buffers = least + more;
-                assert_ok(ah__timeline_new(&timeline, LAYERS, 0, 1, ITERATIONS));
+                assert_ok(ah__timeline_new(&timeline, LAYERS, 1, ITERATIONS));
                 simulate(&config, &costs, timeline, ITERATIONS, false);
                 check_timeline(timeline, &config);
                 if (rows[r].offload_params + rows[r].unsharded == 0)

@@ -120,7 +120,7 @@ static struct ah_timeline *synthetic_timeline(int layers, int iterations, bool p
     assert_non_null(s);
     s->layers = layers;
     s->block_ns = predicted ? 1000000 : 1043210;
-    assert_ok(ah__timeline_new(&s->timeline, layers, 0, 1, iterations));
+    assert_ok(ah__timeline_new(&s->timeline, layers, 1, iterations));
     struct ah_timeline *timeline = s->timeline;
     timeline->predicted = predicted;
     snprintf(timeline->title, sizeof timeline->title, "gpt2 <%d blocks>, c=%d p=%d o=%d", layers, layers / 2,

@@ -99,7 +99,7 @@ static void times_keep_their_nanoseconds(void **state)
 {
     (void)state;
     struct ah_timeline *timeline;
-    assert_ok(ah__timeline_new(&timeline, 2, 0, 1, 1));
+    assert_ok(ah__timeline_new(&timeline, 2, 1, 1));
     struct ah_span span = {.item = {.kind = AH_ITEM_BACKWARD, .partition = 2, .iteration = 5, .recompute = true},
                            .lane = AH_LANE_COMPUTE,
                            .start_ns = 1234567,
@@ -168,7 +168,7 @@ static void a_cause_has_one_arrow_of_a_kind(void **state)
     (void)state;
     static const enum ah_item_kind kinds[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_FORWARD, AH_ITEM_FORWARD};
     struct ah_timeline *timeline;
-    assert_ok(ah__timeline_new(&timeline, 1, 0, 1, 3));
+    assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
     for (int i = 0; i < 3; i++) {
         struct ah_span span = {.item = {.kind = kinds[i], .partition = 1, .iteration = i},
                                .lane = AH_LANE_COMPUTE,
@@ -189,7 +189,7 @@ static void a_cause_has_one_arrow_of_a_kind(void **state)
 static struct ah_timeline *of_kinds(const enum ah_item_kind *kinds, int count)
 {
     struct ah_timeline *timeline;
-    assert_ok(ah__timeline_new(&timeline, 1, 0, 1, 3));
+    assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
     for (int i = 0; i < count; i++) {
         struct ah_span span = {.item = {.kind = kinds[i], .partition = 1},
                                .lane = ah__item_lanes[kinds[i]],
@@ -289,46 +289,7 @@ static void failing_allocations(void **state)
     ah_timeline_free(timeline);
 }
 
-/* Frozen blocks go with the embedding, each by its own number: its arrow is its own, and it is read back. */
-static void frozen_blocks_are_told_apart(void **state)
-{
-    (void)state;
-    static const enum ah_item_kind kinds[] = {AH_ITEM_PREFETCH, AH_ITEM_PREFETCH, AH_ITEM_FORWARD, AH_ITEM_FORWARD};
-    struct ah_timeline *timeline, *again = NULL, *none = NULL;
-    assert_ok(ah__timeline_new(&timeline, 1, 2, 1, 1));
-    for (int i = 0; i < 4; i++) {
-        struct ah_span span = {.item = {.kind = kinds[i], .below = 1 + i % 2},
-                               .lane = ah__item_lanes[kinds[i]],
-                               .start_ns = i * 10,
-                               .end_ns = i * 10 + 10};
-        ah__timeline_span(timeline, &span);
-    }
-    cJSON *tree = trace(timeline);
-    const cJSON *events = cJSON_GetObjectItem(tree, "traceEvents"), *tail;
-    int arrows = 0;
-    cJSON_ArrayForEach(tail, events)
-    {
-        if (strcmp(string(tail, "ph"), "s") != 0)
-            continue;
-        const cJSON *from = slice_at(events, number(tail, "tid"), number(tail, "ts"), false);
-        const cJSON *to = slice_at(events, number(tail->next, "tid"), number(tail->next, "ts"), true);
-        assert_string_equal(string(from, "name"), arrows ? "fetch frozen 2" : "fetch frozen 1");
-        assert_string_equal(string(to, "name"), arrows ? "F frozen 2" : "F frozen 1");
-        arrows++;
-    }
-    assert_int_equal(arrows, 2);
-    const char *path = trace_path();
-    assert_ok(ah_timeline_save(timeline, path));
-    assert_ok(ah__timeline_load(&none, &again, path));
-    assert_null(none);
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(again->spans[i].item.below, 1 + i % 2);
-    cJSON_Delete(tree);
-    ah_timeline_free(again);
-    ah_timeline_free(timeline);
-}
-
 AH_TEST_SUITE("timeline/json", cmocka_unit_test(slices_and_rows), cmocka_unit_test(times_keep_their_nanoseconds),
               cmocka_unit_test(arrows_join_cause_and_effect), cmocka_unit_test(a_cause_has_one_arrow_of_a_kind),
               cmocka_unit_test(every_kind_has_a_name), cmocka_unit_test(arrows_pass_through_every_hand),
-              cmocka_unit_test(frozen_blocks_are_told_apart), cmocka_unit_test(failing_allocations))
+              cmocka_unit_test(failing_allocations))

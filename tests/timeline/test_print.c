@@ -38,7 +38,7 @@ static void empty_record(void **state)
 {
     (void)state;
     struct ah_timeline *timeline;
-    assert_ok(ah__timeline_new(&timeline, 3, 0, 1, 1));
+    assert_ok(ah__timeline_new(&timeline, 3, 1, 1));
     assert_fails(ah_timeline_print(timeline, stdout), AH_EINPUT, "no complete iteration");
     ah_timeline_free(timeline);
 }

@@ -15,7 +15,7 @@ static void span(struct ah_timeline *timeline, enum ah_item_kind kind, int64_t i
 static struct ah_timeline *plain(int64_t first, int count)
 {
     struct ah_timeline *timeline;
-    assert_ok(ah__timeline_new(&timeline, 1, 0, 1, count + 1));
+    assert_ok(ah__timeline_new(&timeline, 1, 1, count + 1));
     for (int64_t k = first; k < first + count; k++) {
         span(timeline, AH_ITEM_FORWARD, k, k * 100 + 20, k * 100 + 50);
         span(timeline, AH_ITEM_BACKWARD, k, k * 100 + 50, k * 100 + 90);

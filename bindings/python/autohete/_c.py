@@ -263,6 +263,7 @@ class ah_switches(Structure):
     _fields_ = [
         ("layers", c_int),
         ("world_size", c_int),
+        ("frozen_blocks", c_int),
         ("checkpoint", c_int),
         ("offload_optimizer", c_int),
         ("offload_params", c_int),
@@ -279,7 +280,7 @@ class ah_switches(Structure):
         ("prefetch_distance", c_int),
         ("shadows", c_int),
         ("passes", c_int),
-        ("reserved", c_int * 14),
+        ("reserved", c_int * 13),
     ]
 
 
@@ -297,7 +298,6 @@ class ah_plan(Structure):
         ("resident_ns", c_int64),
         ("policy", c_char * 24),
         ("signature", c_uint64),
-        ("frozen_below", c_int),
         ("embedding_frozen", c_bool),
         ("blocks_frozen", c_bool),
         ("head_frozen", c_bool),

@@ -224,7 +224,7 @@ static void lanes_that_never_meet_are_named(void **state)
         {"setp.lt.u32 %p1, %r1, 32;@%p1 bra L;bar.sync 0;\nL: bar.sync 0;", "warps wait at this barrier and at", 1, 64,
          0},
         {"setp.lt.u32 %p1, %r1, 32;@%p1 exit;bar.sync 0;", "32 threads wait at the barrier, 32 have ended", 1, 64, 0},
-        {"shfl.sync.bfly.b32 %r4, %r1, 1, 31, 0xFFFF;", "gives the mask", 1, 32, 0},
+        {"shfl.sync.bfly.b32 %r4, %r1, 1, 31, 0xFFFF;", "the mask 0000ffff does not name thread 16", 1, 32, 0},
         {"trap;", "a trap", 1, 1, 0},
     };
     hazards_check(hazards, AH_LENGTH(hazards));

@@ -166,9 +166,12 @@ static void exchange_run(struct ptx_warp *warp, struct ptx_group *group, const s
     const uint64_t *masks = ptx_source(warp, in, in->source[in->sources - 1], group->lanes);
     uint32_t mask = (uint32_t)masks[__builtin_ctz(group->lanes)];
     for (int l = 0; l < WARP; l++)
-        if (group->lanes >> l & 1 && ((uint32_t)masks[l] != mask || !(mask >> l & 1)))
+        if (group->lanes >> l & 1 && (uint32_t)masks[l] != mask)
             ptx_stop(warp->run, in, "thread %u gives the mask %08x, others %08x", warp->index * WARP + (unsigned)l,
                      (unsigned)masks[l], (unsigned)mask);
+    if (group->lanes & ~mask)
+        ptx_stop(warp->run, in, "the mask %08x does not name thread %u", (unsigned)mask,
+                 warp->index * WARP + (unsigned)__builtin_ctz(group->lanes & ~mask));
     if (mask & warp->live & ~group->lanes) {
         group->state = WAITS_WARP;
         return;

@@ -193,16 +193,19 @@ struct ah_search_options {
     const struct ah_plan *warm_start; /* one of this partition, that the search also starts from where the policy can
                                        * make it within the budget: then the result is no slower; null: none */
     int effort;                       /* so many times as many simulated items as by default; 0: 1 */
-    int passes; /* only plans with so many rounds over the model, of policies that know them; 0: any */
+    const char *fixed;                /* switches that plans keep, like "passes=4,buffers=6"; null or "auto": none */
 };
 /* The best plan under the simulator with the real scheduler. `options` null: none. AH_EBUDGET names the smallest budget
  * that would work; AH_ESTALE: a warm start of another partition. */
 AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                           const struct ah_budget *budget, const char *policy, const struct ah_search_options *options);
 /* A plan given by hand: "resident", a JSON file, or "c=8,p=2,o=8" and as many KEY=VALUE of struct ah_switches behind
- * them. Completed, checked against the budget and predicted. */
+ * them. Completed, checked against the budget and predicted. If c, p or o is missing, the search finds the rest. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
+/* Whether the search decides about a plan of that text, at least in part: null, "auto" or KEY=VALUE without all of c, p
+ * and o. */
+AH_API bool ah_plan_is_open(const char *text);
 /* What can be told of such a text, or "auto", for so many blocks before anything is profiled. AH_EINPUT, AH_ESTALE. */
 AH_API int ah_plan_check(const char *text, int layers);
 AH_API int ah_plan_save(const struct ah_plan *plan, const char *path);
@@ -230,7 +233,6 @@ struct ah_micro_batch_options {
     const char *policy;
     int effort; /* as in struct ah_search_options */
     struct ah_profile_options profile;
-    int passes; /* as in struct ah_search_options; sizes with fewer micro-batches are not tried */
 };
 
 /* The objects that are made for one size. */

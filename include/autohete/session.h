@@ -40,7 +40,6 @@ struct ah_session_options {
     const char *master, *moments;     /* types in which parameters and Adam's moments are kept, as for training */
     bool strict;                      /* unknown keys of config.json are refused */
     struct ah_tuning tuning;          /* what is trained; all zero: everything */
-    int passes;                       /* as in struct ah_search_options; not beside a plan that is given */
 };
 
 /* Stages of a session; each needs those before it. */

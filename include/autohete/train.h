@@ -166,7 +166,6 @@ struct ah_train_options {
     const char *adapter_dir; /* a folder with adapter_config.json, as PEFT writes it: the adapter that a new training
                               * begins with, instead of `tuning` */
     bool convert_states;     /* a resumed training may have another master or other moments: its states become those */
-    int passes;              /* of the plan, as in struct ah_search_options; not beside a plan that is given */
     const char *base_name;   /* * what adapters' files say that their model is called, "owner/name" on a hub; null: the
                               * name of a hub's cache, else the model's path */
 };

@@ -73,6 +73,17 @@ static bool parse_int(int64_t *out, const struct ah_arg *option, const char *tex
     return within(option, (double)value);
 }
 
+static bool parse_switch(const char **out, const struct ah_arg *option, const char *text)
+{
+    static char pair[64]; /* valid until the next command line is read */
+    int64_t value;
+    if (!parse_int(&value, option, text))
+        return false;
+    snprintf(pair, sizeof pair, "%s=%lld", option->name, (long long)value);
+    *out = pair;
+    return true;
+}
+
 static bool parse_seed(uint64_t *out, const char *text)
 {
     char *end;
@@ -125,6 +136,8 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
             return parse_int(to, option, text);
         *(int64_t *)to = AH_ARG_IS_AUTO;
         return true;
+    case AH_ARG_SWITCH:
+        return parse_switch(to, option, text);
     case AH_ARG_SEED:
         return parse_seed(to, text);
     case AH_ARG_REAL:
@@ -155,6 +168,7 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
         [AH_ARG_INT] = "a whole number",
         [AH_ARG_COUNT] = "a whole number",
         [AH_ARG_AUTO] = "auto or a whole number",
+        [AH_ARG_SWITCH] = "a whole number",
         [AH_ARG_SEED] = "a whole number",
         [AH_ARG_REAL] = "a number",
         [AH_ARG_LIMIT] = "a size like 64MiB, or none",
@@ -442,58 +456,4 @@ enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, c
         return wrong(error, "%s is missing: 'autohete %s' needs it (see 'autohete %s --help')", command->word_meta,
                      command->name, command->name);
     return AH_ARGS_RUN;
-}
-
-/* Writes an option and its value's name, like "--model FILE". Returns the length. */
-static int option_print(char *text, size_t size, const struct ah_arg *option)
-{
-    return snprintf(text, size, "--%s%s%s", option->name, option->meta ? " " : "", option->meta ? option->meta : "");
-}
-
-static bool same_group(const struct ah_arg *a, const struct ah_arg *b)
-{
-    return a->group == b->group || (a->group && b->group && strcmp(a->group, b->group) == 0);
-}
-
-static bool is_first(const struct ah_command *command, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (same_group(&command->options[i], &command->options[index]))
-            return false;
-    return true;
-}
-
-/* Prints the heading and the options of the group of options[first]. */
-static void group_print(const struct ah_command *command, size_t first, int width, FILE *to)
-{
-    const char *heading = command->options[first].group;
-    char left[64];
-    if (heading)
-        fprintf(to, "\n%s:\n", heading);
-    for (size_t i = first; i < command->count; i++) {
-        const struct ah_arg *option = &command->options[i];
-        if (!option->help || !same_group(option, &command->options[first]))
-            continue;
-        option_print(left, sizeof left, option);
-        fprintf(to, "  %-*s  %s", width, left, option->help);
-        if (option->initial)
-            fprintf(to, " (default %s)", option->initial);
-        fprintf(to, "%s\n", option->required ? " (required)" : "");
-    }
-}
-
-void ah__args_help(const struct ah_command *command, FILE *to)
-{
-    char left[64];
-    int width = 0;
-    for (size_t i = 0; i < command->count; i++) {
-        int length = option_print(left, sizeof left, &command->options[i]);
-        width = command->options[i].help && length > width ? length : width;
-    }
-    fprintf(to, "usage: autohete %s %s\n\n%s\n\n", command->name, command->usage, command->summary);
-    for (size_t i = 0; i < command->count; i++)
-        if (is_first(command, i))
-            group_print(command, i, width, to);
-    fprintf(to, "  %-*s  %s\n  %-*s  %s\n", width, "--help", "print this text", width, "--version",
-            "print the version");
 }

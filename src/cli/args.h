@@ -24,6 +24,7 @@ enum ah_arg_kind {
     AH_ARG_INT,             /* int, in [min, max] */
     AH_ARG_COUNT,           /* int64_t, in [min, max] */
     AH_ARG_AUTO,            /* int64_t, in [min, max] with min >= 0; or "auto", stored as AH_ARG_IS_AUTO */
+    AH_ARG_SWITCH,          /* const char *, "NAME=NUMBER" of a number in [min, max] */
     AH_ARG_SEED,            /* uint64_t */
     AH_ARG_REAL,            /* double, in [min, max] */
     AH_ARG_SIZE,            /* int64_t, bytes, above zero */

@@ -89,7 +89,7 @@ static int check_single(const struct simulate_args *args, const struct ah_compar
     const struct {
         const char *name;
         bool given;
-    } single[] = {{"svg", args->svg}, {"trace", args->trace}, {"plan", strcmp(args->inputs.plan, "auto") != 0}};
+    } single[] = {{"svg", args->svg}, {"trace", args->trace}, {"plan", !ah_plan_is_open(args->inputs.plan)}};
     bool one = compare->policies[1] == NULL && compare->sweep.count == 1;
     for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
         if (single[i].given && !one)
@@ -122,7 +122,7 @@ static int compare_policies(const struct simulate_args *args)
     int status = ah__compare_init(&compare, &args->inputs, &args->compare);
     if (status == AH_OK)
         status = check_single(args, &compare);
-    bool by_hand = strcmp(args->inputs.plan, "auto") != 0;
+    bool by_hand = !ah_plan_is_open(args->inputs.plan);
     if (status == AH_OK && by_hand)
         status = compare_plan(&compare, args);
     if (status == AH_OK && !by_hand && (args->svg || args->trace))

@@ -88,7 +88,8 @@ static struct ah_session_options options_at(const struct ah_compare *compare, co
     struct ah_session_options options = *compare->inputs;
     options.size = sizeof options;
     options.policy = compare->policies[0];
-    for (int i = 0; options.passes > 1 && compare->policies[i]; i++) /* a policy that ignores passes has one */
+    for (int i = 0; options.plan && strstr(options.plan, "passes=") && compare->policies[i];
+         i++) /* a policy that ignores passes has one */
         if (ah_policy_uses(compare->policies[i], "passes"))
             options.policy = compare->policies[i];
     options.batch = point->batch;
@@ -173,7 +174,7 @@ int ah__compare_point(struct ah_compare *compare, int index)
 
 int ah__compare_search(struct ah_compare *compare)
 {
-    const struct ah_search_options options = {.effort = compare->inputs->effort, .passes = compare->inputs->passes};
+    const struct ah_search_options options = {.effort = compare->inputs->effort, .fixed = compare->inputs->plan};
     return ah_plan_search(&compare->plan, ah_session_partition(compare->session), ah_session_profile(compare->session),
                           &compare->budget, compare->policies[0], &options);
 }
@@ -200,7 +201,7 @@ static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compar
         struct ah_plan *before = &compare->before[i];
         const struct ah_search_options options = {.warm_start = before->switches.layers ? before : NULL,
                                                   .effort = compare->inputs->effort,
-                                                  .passes = compare->inputs->passes};
+                                                  .fixed = compare->inputs->plan};
         status =
             ah_plan_evaluate(&evaluations[i], ah_session_partition(compare->session),
                              ah_session_profile(compare->session), &compare->budget, compare->policies[i], &options);

@@ -41,7 +41,7 @@ static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char
     options.hardware = NULL;
     options.hardware_ranks = 0;
     options.micro_batch = 1;
-    options.passes = 0; /* they belong to the step that is asked for */
+    options.plan = NULL; /* it belongs to the step that is asked for */
     int status = ah__session_start(&session, &options, AH_SESSION_PARTITION, NULL);
     if (status != AH_OK)
         return status;
@@ -129,7 +129,7 @@ static int device_is_processor(bool *out, const struct ah_fit *fit)
     struct ah_session *session;
     struct ah_session_options options = options_of(fit, &fit->rows[0]);
     options.batch = options.micro_batch = options.seq = 1;
-    options.passes = 0;
+    options.plan = NULL;
     options.tuning = no_tuning;
     int status = ah__session_start(&session, &options, AH_SESSION_DEVICE, NULL);
     if (status == AH_OK)
@@ -171,7 +171,7 @@ static struct ah_session_options measured_options(const struct ah_fit *fit, cons
     enum { PROCESSOR_SEQ = 256 };
     struct ah_session_options options = options_of(fit, row);
     options.seq = row->seq < row->max_seq ? row->seq : row->max_seq;
-    options.passes = 0;
+    options.plan = NULL;
     options.tuning = no_tuning;
     if (!processor)
         return options;
@@ -237,7 +237,7 @@ static int row_evaluate(struct ah_fit *fit, struct ah_fit_row *row)
 {
     struct ah_session *session;
     const struct ah_session_options options = options_of(fit, row);
-    const struct ah_search_options search = {.effort = options.effort, .passes = options.passes};
+    const struct ah_search_options search = {.effort = options.effort, .fixed = options.plan};
     int status = ah__session_start(&session, &options, AH_SESSION_PROFILE, NULL);
     if (status == AH_OK)
         machine_take(fit, ah_session_get(session));

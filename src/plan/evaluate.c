@@ -80,14 +80,25 @@ int ah__plan_evaluate(struct ah_evaluation *out, const struct ah_predictor *pred
     return status;
 }
 
+/* Fixes those of the switches that the policy knows, so that policies can be compared. */
+static int fix_known(struct ah_predictor *predictor, const char *text)
+{
+    AH_TRY(ah__plan_fixed(&predictor->fixed, text, predictor->partition->layers));
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        if (!ah__policy_uses(predictor->policy, (enum ah_switch)i))
+            predictor->fixed.mask &= ~(1U << i);
+    return ah__plan_check_fixed(predictor);
+}
+
 int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition, const struct ah_profile *profile,
                      const struct ah_budget *budget, const char *policy, const struct ah_search_options *options)
 {
     struct ah_predictor predictor;
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     predictor.effort = options ? options->effort : 0;
-    predictor.passes = options ? options->passes : 0;
-    int status = ah__plan_evaluate(out, &predictor, budget, options);
+    int status = fix_known(&predictor, options ? options->fixed : NULL);
+    if (status == AH_OK)
+        status = ah__plan_evaluate(out, &predictor, budget, options);
     ah__predictor_fini(&predictor);
     return status;
 }

@@ -37,6 +37,10 @@ static int exhaust_order(struct part *part, struct ah_plan plan)
                 continue;
             switches->prefetch_distance = 1 + i / 2;
             switches->out_of_order = i % 2 ? switches->buffers : 0;
+            if (ah__is_fixed(&predictor->fixed, AH_SWITCH_out_of_order))
+                switches->out_of_order = predictor->fixed.at.out_of_order;
+            if (!ah__fixed_holds(&predictor->fixed, switches))
+                continue;
             AH_TRY(ah__plan_step_below(&step_ns, &trials->items, &plan, predictor, best->step_ns));
             trials->simulated++;
             if (step_ns >= best->step_ns)
@@ -67,7 +71,12 @@ static int exhaust_places(struct part *part, const struct ah_plan *from, int ind
     const struct ah_row *row = &ah__rows[index];
     bool place = row->role == AH_ROLE_FLAG || (row->role == AH_ROLE_PLACE && row->at != AH_SWITCH_buffers);
     int most = place ? row->most(&plan.switches, predictor) : ah__switch_table[row->at].low;
-    for (int value = ah__switch_table[row->at].low; value <= most; value++) {
+    int least = ah__switch_table[row->at].low;
+    if (ah__is_fixed(&predictor->fixed, row->at)) {
+        least = ah__switch_get(&predictor->fixed.at, row->at);
+        most = place && most < least ? most : least;
+    }
+    for (int value = least; value <= most; value++) {
         ah__switch_set(&plan.switches, row->at, value);
         if (trials->items >= part->most_items) {
             part->cut = true;
@@ -88,6 +97,9 @@ static int exhaust_one(void *context, int index, struct ah_trials *trials)
     struct part *part = &exhaustion->part[index];
     int effort = trials->predictor->effort > 1 ? trials->predictor->effort : 1;
     *part = (struct part){*exhaustion->fastest, trials, trials->items + (int64_t)effort * ITEMS_MOST, false};
+    if (ah__is_fixed(&trials->predictor->fixed, ah__rows[0].at) &&
+        ah__switch_get(&trials->predictor->fixed.at, ah__rows[0].at) != index)
+        return AH_OK;
     ah__switch_set(&plan.switches, ah__rows[0].at, index);
     return exhaust_places(part, &plan, 1);
 }

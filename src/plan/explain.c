@@ -98,7 +98,7 @@ static int print_passes(const struct table *table, int passes)
     struct ah_plan plan;
     struct ah_predictor other = *table->predictor;
     struct table with = *table;
-    other.passes = passes;
+    ah__fix(&other.fixed, AH_SWITCH_passes, passes);
     with.predictor = &other;
     int status = ah__plan_search(&plan, &report, &other, table->budget);
     ah__snprintf(what, sizeof what, "%s with passes=%d", status == AH_EBUDGET ? "least" : "fastest", passes);
@@ -170,7 +170,7 @@ static int explain(const struct table *table)
     AH_TRY(print_ilp(table));
     struct ah_predictor as_chosen = *table->predictor;
     struct table neighbours = *table;
-    as_chosen.passes = ah__plan_rounds(&table->chosen->switches, table->predictor);
+    ah__fix(&as_chosen.fixed, AH_SWITCH_passes, ah__plan_rounds(&table->chosen->switches, table->predictor));
     neighbours.predictor = &as_chosen;
     AH_TRY(print_neighbours(&neighbours));
     return print_other_passes(table);

@@ -35,16 +35,17 @@ int ah__plan_most_leaving(const struct ah_predictor *predictor)
 
 int ah__plan_most_passes(const struct ah_predictor *predictor)
 {
-    int micro_batches = ah__micro_batches(predictor->partition);
-    int most = predictor->passes > 0 && predictor->passes < micro_batches ? predictor->passes : micro_batches;
+    int most = ah__micro_batches(predictor->partition);
     bool may = ah__policy_uses(predictor->policy, AH_SWITCH_passes) && ah__predictor_world_size(predictor) == 1 &&
                !predictor->count_bytes; /* no published system has it */
+    if (ah__is_fixed(&predictor->fixed, AH_SWITCH_passes))
+        return predictor->fixed.at.passes;
     return may ? most < AH_SCHED_MOST_PASSES ? most : AH_SCHED_MOST_PASSES : 1;
 }
 
 int ah__plan_passes(const struct ah_predictor *predictor)
 {
-    return predictor->passes > 0 ? ah__plan_most_passes(predictor) : 1;
+    return ah__is_fixed(&predictor->fixed, AH_SWITCH_passes) ? predictor->fixed.at.passes : 1;
 }
 
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor)
@@ -140,9 +141,12 @@ static void buffers_add(struct ah_plan *plan, const struct ah_predictor *predict
 
 void ah__plan_buffers_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
-    plan->switches.buffers = ah__plan_min_buffers(&plan->switches, predictor);
+    const struct ah_fixed *fixed = &predictor->fixed;
+    bool is_fixed = ah__is_fixed(fixed, AH_SWITCH_buffers);
+    plan->switches.buffers = is_fixed ? fixed->at.buffers : ah__plan_min_buffers(&plan->switches, predictor);
     ah__plan_measure(plan, predictor);
-    buffers_add(plan, predictor, budget);
+    if (!is_fixed)
+        buffers_add(plan, predictor, budget);
 }
 
 /* Makes all blocks unsharded if that fits; such a plan needs no buffers. Returns false, and changes nothing, if it does
@@ -164,25 +168,35 @@ static bool all_whole_fit(struct ah_plan *plan, const struct ah_predictor *predi
 
 void ah__plan_fill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
-    plan->switches.unsharded = 0;
+    const struct ah_fixed *fixed = &predictor->fixed;
+    bool is_fixed = ah__is_fixed(fixed, AH_SWITCH_unsharded);
+    plan->switches.unsharded = is_fixed ? fixed->at.unsharded : 0;
     ah__plan_measure(plan, predictor);
-    unsharded_fit(plan, predictor, budget);
+    if (!is_fixed)
+        unsharded_fit(plan, predictor, budget);
 }
 
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     const struct ah_partition *partition = predictor->partition;
     struct ah_switches *switches = &plan->switches;
-    switches->buffers = ah__plan_min_buffers(switches, predictor);
-    switches->shadows = switches->unsharded = 0;
+    const struct ah_fixed *fixed = &predictor->fixed;
+    bool buffers = ah__is_fixed(fixed, AH_SWITCH_buffers), shadows = ah__is_fixed(fixed, AH_SWITCH_shadows),
+         unsharded = ah__is_fixed(fixed, AH_SWITCH_unsharded);
+    int least = ah__plan_min_buffers(switches, predictor);
+    switches->buffers = buffers ? fixed->at.buffers : least;
+    switches->shadows = shadows ? fixed->at.shadows : 0;
+    switches->unsharded = unsharded ? fixed->at.unsharded : 0;
     ah__plan_measure(plan, predictor);
-    if (!ah__plan_within(plan, budget))
+    if (!ah__plan_within(plan, budget) || (buffers && switches->buffers < least))
         return false;
-    if (partition->step.clips && !predictor->no_shadows)
+    if (partition->step.clips && !predictor->no_shadows && !shadows)
         shadows_fit(plan, partition, budget);
-    if (all_whole_fit(plan, predictor, budget))
+    if (!buffers && !unsharded && all_whole_fit(plan, predictor, budget))
         return true;
-    buffers_add(plan, predictor, budget);
-    unsharded_fit(plan, predictor, budget);
+    if (!buffers)
+        buffers_add(plan, predictor, budget);
+    if (!unsharded)
+        unsharded_fit(plan, predictor, budget);
     return true;
 }

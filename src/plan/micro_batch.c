@@ -4,6 +4,7 @@
 
 #include "bind/bind.h"
 #include "comm/comm.h"
+#include "plan/fit.h"
 #include "plan/search.h"
 
 /* With more divisors of the batch than this, each size tried is at least twice the one before. */
@@ -42,14 +43,9 @@ static struct ah_comm *ranks_of(const struct ah_micro_batch_options *options)
     return options->step.world_size > 1 ? ah__comm() : ah__comm_self();
 }
 
-static bool searches(const struct ah_micro_batch_options *options)
-{
-    return !options->plan || strcmp(options->plan, "auto") == 0;
-}
-
 static int plan_make(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
 {
-    const struct ah_search_options search = {.effort = options->effort, .passes = options->passes};
+    const struct ah_search_options search = {.effort = options->effort};
     return ah__plan_make(&choice->plan, options->plan, choice->partition, choice->profile, &options->budget,
                          options->policy, &search);
 }
@@ -88,17 +84,21 @@ static int partition_fits(bool *fits, const struct ah_partition *partition,
     struct ah_predictor predictor;
     struct ah_plan plan;
     AH_TRY(profile_blank(&profile, partition, options->dev));
-    if (!searches(options)) {
+    if (!ah_plan_is_open(options->plan)) {
         int status = ah_plan_parse(&plan, options->plan, partition, &profile, &options->budget, options->policy);
         *fits = status == AH_OK;
         return status == AH_EBUDGET || status == AH_EINPUT ? AH_OK : status; /* the plan does not fit so many
                                                                               * micro-batches, or any number */
     }
     AH_TRY(ah__predictor_init(&predictor, partition, &profile, options->policy));
-    predictor.passes = options->passes;
-    int status = ah__plan_any_fits(fits, &predictor, &options->budget);
+    int status = ah__plan_fixed(&predictor.fixed, options->plan, partition->layers);
+    if (status == AH_OK)
+        status = ah__plan_check_fixed(&predictor);
+    *fits = status == AH_OK;
+    if (status == AH_OK)
+        status = ah__plan_any_fits(fits, &predictor, &options->budget);
     ah__predictor_fini(&predictor);
-    return status;
+    return status == AH_EINPUT ? AH_OK : status;
 }
 
 int ah_step_fits(bool *out, const struct ah_micro_batch_options *options, int64_t size)
@@ -165,7 +165,7 @@ int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_micro_batc
     AH_TRY(try_size(&best, options, 1, NULL));
     for (int64_t size = size_after(1, options->batch); size <= options->batch;
          size = size_after(size, options->batch)) {
-        if (options->batch / size < options->passes)
+        if (options->batch / size < ah__plan_passes_given(options->plan))
             break;
         int status = try_size(&next, options, size, best.profile);
         if (status == AH_EBUDGET)

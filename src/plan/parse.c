@@ -13,6 +13,18 @@ static bool is_given(unsigned given, enum ah_switch index)
     return given >> index & 1;
 }
 
+int ah__plan_passes_check(int passes, const struct ah_policy *policy, int world_size, int64_t micro_batches)
+{
+    if (passes > 1 && !ah__policy_uses(policy, AH_SWITCH_passes))
+        return ah__fail(AH_EINPUT, "passes=%d: found policy %s, expected autohete", passes, policy->name);
+    if (passes > 1 && world_size > 1)
+        return ah__fail(AH_EINPUT, "passes=%d: found %d ranks, expected passes=1", passes, world_size);
+    if (passes > micro_batches)
+        return ah__fail(AH_EINPUT, "passes=%d: found %d, expected at most %lld, the micro-batches of a step", passes,
+                        passes, (long long)micro_batches);
+    return AH_OK;
+}
+
 static int check_policy(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     if (predictor->policy == &ah__policy_resident && ah__offloads(&plan->switches))
@@ -34,12 +46,10 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
                         "--plan: staged=%d: found a profile without times of '%s', expected one of this "
                         "version",
                         plan->switches.staged, ah__item_names[AH_ITEM_STATES_IN]);
-    if (plan->switches.passes > 1 && !ah__policy_uses(predictor->policy, AH_SWITCH_passes))
-        return ah__fail(AH_EINPUT, "--plan: passes=%d: found policy %s, expected autohete", plan->switches.passes,
-                        predictor->policy->name);
-    if (plan->switches.passes > 1 && ah__world_size(&plan->switches) > 1)
-        return ah__fail(AH_EINPUT, "--plan: passes=%d: found %d ranks, expected passes=1", plan->switches.passes,
-                        ah__world_size(&plan->switches));
+    status = ah__plan_passes_check(plan->switches.passes, predictor->policy, ah__world_size(&plan->switches),
+                                   ah__micro_batches(predictor->partition));
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "--plan");
     if (plan->switches.unsharded > 0 && ah__world_size(&plan->switches) == 1)
         return ah__fail(AH_EINPUT,
                         "--plan: unsharded=%d: found one rank that computes with what stays there anyway, expected "
@@ -176,11 +186,40 @@ int ah_plan_check(const char *text, int layers)
     return AH_OK;
 }
 
+int ah__plan_fixed(struct ah_fixed *fixed, const char *text, int layers)
+{
+    struct ah_plan plan = {0};
+    unsigned given = 0;
+    *fixed = (struct ah_fixed){0};
+    if (text && strcmp(text, "auto") != 0 && ah_plan_is_open(text))
+        AH_TRY(ah__plan_spec(&plan, &given, text, layers));
+    *fixed = (struct ah_fixed){given, plan.switches};
+    return AH_OK;
+}
+
+/* Some plan with the fixed switches, for what can be told without a search. */
+int ah__plan_check_fixed(const struct ah_predictor *predictor)
+{
+    struct ah_plan plan = {.switches = ah__predictor_lowest(predictor),
+                           .workspace_bytes = predictor->profile->workspace_bytes};
+    if (!predictor->fixed.mask)
+        return AH_OK;
+    ah__fixed_set(&plan.switches, &predictor->fixed);
+    int status = ah__plan_check_passes(&plan.switches, predictor->partition);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "--plan");
+    int most = ah__plan_max_buffers(&plan.switches, predictor); /* how few suffice depends on what is free */
+    plan.switches.buffers = plan.switches.buffers > most ? plan.switches.buffers : most;
+    return check_policy(&plan, predictor);
+}
+
 int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                   const struct ah_profile *profile, const struct ah_budget *budget, const char *policy)
 {
     struct ah_predictor predictor;
     struct ah_plan plan = {0};
+    if (ah_plan_is_open(text))
+        return ah_plan_search(out, partition, profile, budget, policy, &(struct ah_search_options){.fixed = text});
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     int status = parse(&plan, text, &predictor, budget);
     ah__predictor_fini(&predictor);
@@ -193,7 +232,8 @@ int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partiti
                   const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
                   const struct ah_search_options *options)
 {
-    if (!text || strcmp(text, "auto") == 0)
-        return ah_plan_search(out, partition, profile, budget, policy, options);
-    return ah_plan_parse(out, text, partition, profile, budget, policy);
+    struct ah_search_options search = options ? *options : (struct ah_search_options){.effort = 0};
+    search.fixed = text;
+    return ah_plan_is_open(text) ? ah_plan_search(out, partition, profile, budget, policy, &search)
+                                 : ah_plan_parse(out, text, partition, profile, budget, policy);
 }

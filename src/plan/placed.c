@@ -48,7 +48,8 @@ void ah__placed_least(struct ah_least *out, const struct ah_predictor *predictor
     struct ah_plan plan;
     *out = (struct ah_least){.device = {.step_ns = 0}};
     for (int i = 0; ah__placed_get(&plan, predictor, i); i++)
-        ah__least_note(out, &plan, budget);
+        if (ah__fixed_holds(&predictor->fixed, &plan.switches))
+            ah__least_note(out, &plan, budget);
 }
 
 static int try_placement(struct ah_plan *best, int64_t *considered, struct ah_trials *trials, struct ah_plan plan)
@@ -77,7 +78,7 @@ int ah__placed_search(struct ah_plan *out, int64_t *considered, struct ah_trials
     out->switches.layers = 0;
     for (int i = 0; ah__placed_get(&plan, predictor, i); i++) {
         int recomputes = switches->checkpoint > 0;
-        if (!ah__plan_within(&plan, trials->budget))
+        if (!ah__plan_within(&plan, trials->budget) || !ah__fixed_holds(&predictor->fixed, switches))
             continue;
         bool suffices = !predictor->policy->suffices || predictor->policy->suffices(switches, &predictor->costs);
         if (!predictor->policy->first_fit || (suffices && !found[recomputes])) {

@@ -1,7 +1,7 @@
 /* The text after --plan: "resident", or "c=8,p=2,o=8" and more of the keys of sched/switches.def. */
 #include <string.h>
 
-#include "plan/plan_internal.h"
+#include "plan/search.h"
 
 enum { NUMBER_MOST = 1000000 };
 
@@ -69,23 +69,7 @@ static int parse_items(struct ah_switches *switches, unsigned *given, const char
         at += at != text; /* past the comma */
         AH_TRY(parse_item(switches, given, at, (int)strcspn(at, ",")));
     }
-    for (int i = 0; i < AH_SWITCH_COUNT; i++) {
-        const struct ah_switch_row *row = &ah__switch_table[i];
-        if (row->must == AH_MUST_TEXT && !(*given >> i & 1))
-            return ah__fail(AH_EINPUT, "--plan: %s is missing: a plan by hand needs %s=NUMBER", row->key, row->key);
-    }
     return AH_OK;
-}
-
-/* Checks the given switches, assuming that switches left open are as high as they can be. */
-static int check_given(const struct ah_switches *switches, unsigned given)
-{
-    struct ah_switches highest = *switches;
-    for (int i = 0; i < AH_SWITCH_COUNT; i++)
-        if (!(given >> i & 1))
-            ah__switch_set(&highest, i, ah__switch_high(&highest, i));
-    int status = ah__switches_check(&highest);
-    return status == AH_OK ? AH_OK : ah__fail_prefix(status, "--plan");
 }
 
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers)
@@ -96,8 +80,28 @@ int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int la
         bits = 1U << AH_SWITCH_embedding_on_host | 1U << AH_SWITCH_head_on_host;
     else
         AH_TRY(parse_items(&plan.switches, &bits, text));
-    AH_TRY(check_given(&plan.switches, bits));
+    int status = ah__fixed_check(&(struct ah_fixed){bits, plan.switches});
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "--plan");
     *out = plan;
     *given = bits;
     return AH_OK;
+}
+
+bool ah_plan_is_open(const char *text)
+{
+    struct ah_switches switches = {0};
+    unsigned given = 0, complete = 0;
+    if (!text || strcmp(text, "auto") == 0)
+        return true;
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        complete |= (ah__switch_table[i].must == AH_MUST_TEXT ? 1U : 0U) << i;
+    return strchr(text, '=') && parse_items(&switches, &given, text) == AH_OK && (given & complete) != complete;
+}
+
+int ah__plan_passes_given(const char *text)
+{
+    struct ah_switches switches = {0};
+    unsigned given = 0;
+    return text && strchr(text, '=') && parse_items(&switches, &given, text) == AH_OK ? switches.passes : 0;
 }

@@ -21,9 +21,9 @@ struct ah_predictor {
     /* Counts peak bytes of device and host as other systems need them, for comparisons; null: the layout's. */
     void (*count_bytes)(int64_t *device, int64_t *host, const struct ah_partition *partition,
                         const struct ah_switches *switches, const struct ah_policy *policy);
-    bool no_shadows; /* the search makes plans in which every update waits for the norm: for comparisons */
-    int effort;      /* of a search: factor of the simulated items; 0: 1 */
-    int passes;      /* of a search: the only number of passes, if the policy allows it; 0: any number */
+    bool no_shadows;       /* the search makes plans in which every update waits for the norm: for comparisons */
+    int effort;            /* of a search: factor of the simulated items; 0: 1 */
+    struct ah_fixed fixed; /* of a search: switches that plans have; none of those that the policy does not know */
 };
 
 /* Makes a predictor. AH_ESTALE if the profile was made for another partition, AH_EINPUT for an unknown policy. Closed

@@ -314,6 +314,13 @@ int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const st
     return AH_OK;
 }
 
+static int no_plan(const struct ah_predictor *predictor)
+{
+    char text[AH_SWITCHES_TEXT];
+    ah__fixed_text(text, &predictor->fixed);
+    return ah__fail(AH_EINPUT, "--plan: found %s, which no plan of policy %s has", text, predictor->policy->name);
+}
+
 /* Finds the best plan with the predictor's number of rounds, or with any. AH_EBUDGET: no plan fits. */
 static int answer(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor,
                   const struct ah_budget *budget, const struct ah_search_options *options)
@@ -321,6 +328,8 @@ static int answer(struct ah_plan *best, struct ah_search_report *report, const s
     struct ah_trials trials = {.predictor = predictor, .budget = budget};
     struct ah_least least;
     find_least(&least, predictor, budget);
+    if (predictor->fixed.mask && !least.host.switches.layers)
+        return no_plan(predictor);
     if (!ah__least_fits(&least, budget)) {
         report_least(report, &least, budget);
         return too_small(report, predictor, budget);
@@ -357,7 +366,7 @@ static int answer_rounds(struct ah_plan *best, int64_t *step_ns, struct ah_searc
     struct ah_predictor fixed = *predictor;
     struct ah_plan plan = {.step_ns = 0};
     bool fits;
-    fixed.passes = passes;
+    ah__fix(&fixed.fixed, AH_SWITCH_passes, passes);
     *step_ns = INT64_MAX;
     AH_TRY(ah__plan_any_fits(&fits, &fixed, budget));
     if (!fits)
@@ -401,7 +410,8 @@ int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, c
 {
     struct ah_plan best = {.step_ns = 0};
     *report = (struct ah_search_report){0};
-    bool several = predictor->passes == 0 && ah__plan_most_passes(predictor) > 1, fits = true;
+    bool several = !ah__is_fixed(&predictor->fixed, AH_SWITCH_passes) && ah__plan_most_passes(predictor) > 1;
+    bool fits = true;
     if (several)
         AH_TRY(ah__plan_any_fits(&fits, predictor, budget));
     int status = several && fits ? answer_any_rounds(&best, report, predictor, budget, options)
@@ -420,34 +430,40 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
 /* Simulates the resident plan, if it would fit, for a plan that offloads: the user should know the gain. */
 static int compare_resident(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
+    struct ah_predictor any = *predictor;
     struct ah_plan resident = {
         .switches = ah__predictor_lowest(predictor),
         .workspace_bytes = plan->workspace_bytes,
     };
+    any.fixed.mask = 0;
     if (!ah__offloads(&plan->switches) || ah__policy_is_placed(predictor->policy) ||
-        !ah__plan_fit(&resident, predictor, budget))
+        !ah__plan_fit(&resident, &any, budget))
         return AH_OK;
-    return ah__plan_step_ns(&plan->resident_ns, &resident, predictor, AH_PREDICT_ITERATIONS);
+    return ah__plan_step_ns(&plan->resident_ns, &resident, &any, AH_PREDICT_ITERATIONS);
+}
+
+int ah__plan_search_fixed(struct ah_plan *out, const struct ah_predictor *predictor, const struct ah_budget *budget,
+                          const struct ah_search_options *options)
+{
+    struct ah_search_report report;
+    struct ah_plan plan;
+    AH_TRY(ah__plan_search_with(&plan, &report, predictor, budget, options));
+    AH_TRY(compare_resident(&plan, predictor, budget));
+    *out = plan;
+    return AH_OK;
 }
 
 int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                    const struct ah_budget *budget, const char *policy, const struct ah_search_options *options)
 {
     struct ah_predictor predictor;
-    struct ah_search_report report;
-    int most = ah__micro_batches(partition);
-    if (options && (options->passes < 0 || options->passes > most))
-        return ah__fail(AH_EINPUT, "passes: found %d, expected at most %d, the micro-batches of a step",
-                        options->passes, most);
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
-    struct ah_plan plan;
     predictor.effort = options ? options->effort : 0;
-    predictor.passes = options ? options->passes : 0;
-    int status = ah__plan_search_with(&plan, &report, &predictor, budget, options);
+    int status = ah__plan_fixed(&predictor.fixed, options ? options->fixed : NULL, partition->layers);
     if (status == AH_OK)
-        status = compare_resident(&plan, &predictor, budget);
+        status = ah__plan_check_fixed(&predictor);
+    if (status == AH_OK)
+        status = ah__plan_search_fixed(out, &predictor, budget, options);
     ah__predictor_fini(&predictor);
-    if (status == AH_OK)
-        *out = plan;
     return status;
 }

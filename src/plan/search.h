@@ -24,9 +24,20 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
 /* Does the same with options (null: none). The plan is no slower than a warm start that can run. */
 int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                          const struct ah_budget *budget, const struct ah_search_options *options);
+/* As ah_plan_search, of the predictor's fixed switches and effort. */
+int ah__plan_search_fixed(struct ah_plan *out, const struct ah_predictor *predictor, const struct ah_budget *budget,
+                          const struct ah_search_options *options);
 
 /* Returns true if `text`, as after --plan, names a file. */
 bool ah__plan_is_file(const char *text);
+/* The switches of an open text, as ah_plan_is_open says; none of another. AH_EINPUT as ah_plan_check. */
+int ah__plan_fixed(struct ah_fixed *fixed, const char *text, int layers);
+/* The passes that a text names; 0: none. */
+int ah__plan_passes_given(const char *text);
+/* AH_EINPUT: "passes=4: found policy X, ..."; the caller prefixes. */
+int ah__plan_passes_check(int passes, const struct ah_policy *policy, int world_size, int64_t micro_batches);
+/* Checks the fixed switches against model, policy and machine before a search. AH_EINPUT names one. */
+int ah__plan_check_fixed(const struct ah_predictor *predictor);
 /* Makes a plan: as ah_plan_search if `text` is "auto" or null, else as ah_plan_parse. */
 int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                   const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,

@@ -27,7 +27,11 @@ static bool possible(const struct ah_switches *switches, const struct ah_predict
 {
     bool elsewhere = switches->embedding_on_host || switches->head_on_host;
     bool shares = !switches->share_embedding_head || ah__plan_shares_ends(predictor);
-    return ah__switches_valid(switches) && shares &&
+    const struct ah_fixed places = {
+        predictor->fixed.mask &
+            (1U << AH_SWITCH_embedding_on_host | 1U << AH_SWITCH_head_on_host | 1U << AH_SWITCH_share_embedding_head),
+        predictor->fixed.at};
+    return ah__switches_valid(switches) && shares && ah__fixed_holds(&places, switches) &&
            !(!ah__policy_uses(predictor->policy, AH_SWITCH_head_on_host) && elsewhere);
 }
 
@@ -45,6 +49,16 @@ void ah__least_note(struct ah_least *least, const struct ah_plan *plan, const st
         least->device = *plan;
 }
 
+/* Sets the fixed switches, and the fewest buffers where those are free. False: no plan has them. */
+static bool fixed_fit(struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    ah__fixed_set(switches, &predictor->fixed);
+    int least = ah__plan_min_buffers(switches, predictor);
+    if (!ah__is_fixed(&predictor->fixed, AH_SWITCH_buffers))
+        switches->buffers = least > switches->out_of_order ? least : switches->out_of_order;
+    return ah__switches_valid(switches) && switches->buffers >= least;
+}
+
 /* Notes the plans of one placement with no recomputation, with full and with all levels, each with no and with most
  * activations offloaded; if the number of passes is open, with one and with the most. */
 static void note_placement(struct ah_least *least, struct ah_plan plan, const struct ah_predictor *predictor,
@@ -60,8 +74,11 @@ static void note_placement(struct ah_least *least, struct ah_plan plan, const st
         switches->passes = passes[i / 6];
         switches->offload_activations = i % 2 ? leaving : 0;
         ah__space_set_level(switches, i % 6 < 2 ? 0 : i % 6 < 4 ? ah__trained_blocks(switches) : levels, predictor);
-        ah__plan_measure(&plan, predictor);
-        ah__least_note(least, &plan, budget);
+        struct ah_plan fixed = plan;
+        if (predictor->fixed.mask && !fixed_fit(&fixed.switches, predictor))
+            continue;
+        ah__plan_measure(&fixed, predictor);
+        ah__least_note(least, &fixed, budget);
     }
 }
 
@@ -147,7 +164,8 @@ static int place_seeds(void *context, int places, struct ah_trials *trials)
     bool light =
         head->count * LIGHT_PARTS < ah__block_group(predictor->partition)->count; /* where a small head is placed
                                                                                      * matters little */
-    if (!possible(switches, predictor) || (light && switches->head_on_host != switches->embedding_on_host))
+    if (!possible(switches, predictor) ||
+        (light && !predictor->fixed.mask && switches->head_on_host != switches->embedding_on_host))
         return AH_OK;
     for (int i = 0; i <= PARTS; i++)
         for (int s = 0; s <= streams; s++)

@@ -98,6 +98,8 @@ void ah__space_settle(struct ah_switches *switches, const struct ah_predictor *p
         value = value > most ? most : value;
         ah__switch_set(switches, row->at, value < low ? low : value);
     }
+    if (predictor->fixed.mask)
+        ah__fixed_set(switches, &predictor->fixed);
 }
 
 /* ---- completion -------------------------------------------------------------------------------------------------- */
@@ -171,14 +173,17 @@ bool ah__space_complete(struct ah_plan *plan, enum ah_completion completion, con
                         const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan->switches;
+    const struct ah_fixed *fixed = &predictor->fixed;
+    bool recomputes = completion == AH_COMPLETES_RECOMPUTATION && !ah__is_fixed(fixed, AH_SWITCH_checkpoint) &&
+                      !ah__is_fixed(fixed, AH_SWITCH_selective);
     bool farthest = switches->prefetch_distance == AH_AS_FAR_AS_IT_GOES,
          overtakes = switches->out_of_order == AH_AS_FAR_AS_IT_GOES;
     ah__space_settle(switches, predictor);
     int wanted = switches->buffers, least = ah__plan_min_buffers(switches, predictor);
     switches->shadows = switches->unsharded = 0; /* they take the memory that is left */
-    if (completion == AH_COMPLETES_RECOMPUTATION) {
+    if (recomputes) {
         switches->buffers = wanted < least ? least : wanted;
-        if (!least_recomputation(plan, predictor, budget))
+        if (!least_recomputation(plan, predictor, budget) && !ah__is_fixed(fixed, AH_SWITCH_offload_params))
             more_params(plan, predictor, budget);
     }
     if (!ah__switches_valid(switches) || !ah__plan_fit(plan, predictor, budget))
@@ -190,5 +195,7 @@ bool ah__space_complete(struct ah_plan *plan, enum ah_completion completion, con
     switches->out_of_order = overtakes ? AH_AS_FAR_AS_IT_GOES : switches->out_of_order;
     ah__space_settle(switches, predictor);
     ah__plan_fill(plan, predictor, budget);
-    return true;
+    return !fixed->mask ||
+           (ah__fixed_holds(fixed, switches) && ah__switches_valid(switches) &&
+            switches->buffers >= ah__plan_min_buffers(switches, predictor) && ah__plan_within(plan, budget));
 }

@@ -28,6 +28,8 @@ static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, cons
 static int trim_row(struct ah_plan *best, struct ah_trials *trials, const struct ah_row *row, int least,
                     int64_t most_ns)
 {
+    if (ah__is_fixed(&trials->predictor->fixed, row->at))
+        return AH_OK;
     int low = least, high = ah__switch_get(&best->switches, row->at), value = low;
     while (low < high) {
         struct ah_switches tried = best->switches;

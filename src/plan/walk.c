@@ -72,7 +72,7 @@ static int try_fitting(struct walk *walk, struct ah_plan *plan)
     bool below;
     struct ah_trials *trials = walk->trials;
     int64_t below_ns = ah__trial_below_ns(plan, score(walk) + walk->allowed_ns);
-    if (ends(walk))
+    if (ends(walk) || !ah__fixed_holds(&trials->predictor->fixed, &plan->switches))
         return AH_OK;
     if (walk->by_cost) {
         try_cost(walk, plan);

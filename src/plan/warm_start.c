@@ -13,7 +13,7 @@ static bool is_possible(const struct ah_switches *s, const struct ah_predictor *
     for (int i = 0; i < AH_SWITCH_COUNT; i++)
         if (unused >> i & 1 && ah__switch_get(s, i) > ah__switch_table[i].low)
             return false;
-    return ah__world_size(s) == ah__predictor_world_size(predictor) &&
+    return ah__world_size(s) == ah__predictor_world_size(predictor) && ah__fixed_holds(&predictor->fixed, s) &&
            s->buffers >= ah__plan_min_buffers(s, predictor) &&
            ah__rounds(s, ah__micro_batches(predictor->partition)) == ah__plan_passes(predictor) &&
            s->offload_activations <= ah__plan_most_leaving(predictor) &&

@@ -147,6 +147,73 @@ void ah__switches_text(char text[AH_SWITCHES_TEXT], const struct ah_switches *s,
             length = add_text(text, length, s, i, separator);
 }
 
+/* ---- fixed switches ---------------------------------------------------------------------------------------------- */
+
+int ah__fixed_check(const struct ah_fixed *fixed)
+{
+    struct ah_switches s = ah__switches_lowest(fixed->at.layers, fixed->at.frozen_blocks, fixed->at.world_size);
+    ah__fixed_set(&s, fixed);
+    return ah__switches_check(&s);
+}
+
+void ah__fixed_text(char text[AH_SWITCHES_TEXT], const struct ah_fixed *fixed)
+{
+    size_t length = 0;
+    *text = 0;
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        if (ah__is_fixed(fixed, i))
+            length = add_text(text, length, &fixed->at, i, ',');
+}
+
+bool ah__fixed_holds(const struct ah_fixed *fixed, const struct ah_switches *s)
+{
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        if (ah__is_fixed(fixed, i) && ah__switch_get(s, i) != ah__switch_get(&fixed->at, i))
+            return false;
+    return true;
+}
+
+/* Sums up by how much fixed switches exceed what the others leave them. */
+static int excess_of(const struct ah_fixed *fixed, const struct ah_switches *s)
+{
+    int sum = 0;
+    for (int i = 0; i < AH_SWITCH_COUNT; i++) {
+        int excess = ah__is_fixed(fixed, i) ? ah__switch_get(s, i) - ah__switch_high(s, i) : 0;
+        sum += excess > 0 ? excess : 0;
+    }
+    return sum;
+}
+
+/* Gives a switch the nearest of the values that leave the fixed ones most room. */
+static void make_room(struct ah_switches *s, int index, const struct ah_fixed *fixed)
+{
+    int low = ah__switch_table[index].low, high = ah__switch_high(s, index), value = ah__switch_get(s, index);
+    int best = value, least = excess_of(fixed, s);
+    for (int change = 1; change <= high - low && least > 0; change++)
+        for (int moved = value - change; moved <= value + change; moved += 2 * change) {
+            ah__switch_set(s, index, moved);
+            int excess = moved < low || moved > high ? least : excess_of(fixed, s);
+            best = excess < least ? moved : best;
+            least = excess < least ? excess : least;
+        }
+    ah__switch_set(s, index, best);
+}
+
+void ah__fixed_set(struct ah_switches *s, const struct ah_fixed *fixed)
+{
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        if (ah__is_fixed(fixed, i))
+            ah__switch_set(s, i, ah__switch_get(&fixed->at, i));
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        if (!ah__is_fixed(fixed, i))
+            make_room(s, i, fixed);
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        if (!ah__is_fixed(fixed, i) && ah__switch_get(s, i) > ah__switch_high(s, i))
+            ah__switch_set(s, i, ah__switch_high(s, i));
+}
+
+/* ---- random choices ---------------------------------------------------------------------------------------------- */
+
 static int draw_value(int value, int low, int high, const struct ah_switches_draw *how)
 {
     enum { HALVINGS = 8, STEP = 2 };

@@ -87,6 +87,32 @@ bool ah__switches_equal(const struct ah_switches *a, const struct ah_switches *b
 enum { AH_SWITCHES_TEXT = 320 };
 void ah__switches_text(char text[AH_SWITCHES_TEXT], const struct ah_switches *s, char separator, bool all);
 
+/* Switches that a search keeps, with their values. */
+struct ah_fixed {
+    uint32_t mask; /* 1 << index of each */
+    struct ah_switches at;
+};
+
+static inline bool ah__is_fixed(const struct ah_fixed *fixed, int index)
+{
+    return fixed->mask >> index & 1;
+}
+
+static inline void ah__fix(struct ah_fixed *fixed, int index, int value)
+{
+    fixed->mask |= 1U << index;
+    ah__switch_set(&fixed->at, index, value);
+}
+
+/* Checks each fixed value against its bounds, with the other switches where they leave it most room. AH_EINPUT as
+ * ah__switches_check. */
+int ah__fixed_check(const struct ah_fixed *fixed);
+/* "passes=4,buffers=6" of those that are fixed. */
+void ah__fixed_text(char text[AH_SWITCHES_TEXT], const struct ah_fixed *fixed);
+bool ah__fixed_holds(const struct ah_fixed *fixed, const struct ah_switches *s);
+/* Sets the fixed switches. Others move as little as it takes to leave room for them, and back within their bounds. */
+void ah__fixed_set(struct ah_switches *s, const struct ah_fixed *fixed);
+
 /* A random choice of switches, for tests, benches and searches. */
 struct ah_switches_draw {
     int (*draw)(void *context, int low, int high); /* both included */

@@ -36,11 +36,17 @@ static void change_begin(struct change *change, const struct refused *refused)
     *change = (struct change){.options = refused->options, .size = refused->size};
 }
 
+/* Tells whether the session's plan is to have so many passes and is open otherwise. */
+static bool fixes_passes(const struct ah_session *session)
+{
+    return ah_plan_is_open(session->options.plan) && ah__plan_passes_given(session->options.plan) > 0;
+}
+
 static int try_passes(bool *found, struct change *change, const struct refused *refused)
 {
     change_begin(change, refused);
     snprintf(change->text, sizeof change->text, "another number of passes");
-    return refused->session->options.passes > 0 ? fits(found, &change->options, change->size) : AH_OK;
+    return fixes_passes(refused->session) ? fits(found, &change->options, change->size) : AH_OK;
 }
 
 /* Tries smaller micro-batches, the largest first. */
@@ -155,7 +161,7 @@ static int speed(double *tokens_per_s, const struct change *change, const struct
     options.budget = refused->options.budget;
     options.budget.host_bytes *= ranks;
     options.policy = refused->options.policy;
-    options.passes = 0;
+    options.plan = refused->options.plan;
     options.warm_start = NULL;
     options.fixed_micro_batch = true;
     options.master = ah__dtype_word(change->options.step.master);
@@ -182,13 +188,14 @@ int ah_session_advise(struct ah_advice *out, const struct ah_session *session, c
     *out = (struct ah_advice){.tokens_per_s = 0};
     refused.options.budget = *budget;
     refused.options.policy = policy ? policy : refused.options.policy;
-    refused.options.passes = 0;
+    if (fixes_passes(session))
+        refused.options.plan = NULL;
     if (!(session->dev || session->hardware) || ah__plan_is_file(session->options.plan))
         return AH_OK;
     AH_TRY(find(&found, &change, &refused));
     if (!found)
         return AH_OK;
-    const bool passes = session->options.passes > 0 && !strstr(change.text, "passes");
+    const bool passes = fixes_passes(session) && !strstr(change.text, "passes");
     snprintf(out->change, sizeof out->change, "%.70s%s", change.text, passes ? " without --passes" : "");
     return times && session->hardware ? speed(&out->tokens_per_s, &change, &refused) : AH_OK;
 }

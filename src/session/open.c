@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "model/model.h"
 #include "op/op.h"
+#include "plan/search.h"
 #include "sched/sched.h"
 #include "session/session.h"
 
@@ -45,28 +46,14 @@ static int check_together(const struct ah_session_options *options)
     return AH_OK;
 }
 
-/* Checks the number of passes. The search chooses it unless it is given. */
+/* Checks the passes of a plan's text, which costs nothing, before anything is measured. */
 static int check_passes(const struct ah_session *session)
 {
-    const struct ah_session_options *options = &session->options;
     const struct ah_session_info *info = &session->info;
     int64_t most = info->micro_batch_chosen ? info->rank_batch : info->micro_batches;
-    if (options->passes == 0)
-        return AH_OK;
-    if (options->plan && strcmp(options->plan, "auto") != 0)
-        return ah__fail(AH_EINPUT, "passes: found it beside a plan, expected the plan to say passes=%d or no plan",
-                        options->passes);
-    if (options->passes > 1 && !ah__policy_uses(ah__policy_find(options->policy), AH_SWITCH_passes))
-        return ah__fail(AH_EINPUT, "passes: found %d with policy %s, expected 1", options->passes, options->policy);
-    if (options->passes > 1 && info->world_size > 1)
-        return ah__fail(AH_EINPUT, "passes: found %d of %d ranks, expected 1", options->passes, info->world_size);
-    if (options->passes > 1 && most == 1)
-        return ah__fail(AH_EINPUT, "passes: found %d for a step of one micro-batch, expected smaller micro-batches",
-                        options->passes);
-    if (options->passes < 1 || options->passes > most)
-        return ah__fail(AH_EINPUT, "passes: found %d, expected 1 to %lld, the micro-batches of a step", options->passes,
-                        (long long)most);
-    return AH_OK;
+    int passes = ah__plan_passes_given(session->options.plan);
+    int status = ah__plan_passes_check(passes, ah__policy_find(session->options.policy), info->world_size, most);
+    return status == AH_OK ? AH_OK : ah__fail_prefix(status, "--plan");
 }
 
 /* Sets one rank's batch and micro-batches. The batch is of all ranks, and each has an equal part of it. */

@@ -91,7 +91,6 @@ struct ah_micro_batch_options ah__session_step(const struct ah_session *session)
         .plan = options->plan,
         .policy = options->policy,
         .effort = options->effort,
-        .passes = options->passes,
         .profile = options->profile,
     };
 }
@@ -131,8 +130,7 @@ static int choose_micro_batch(struct ah_session *session)
 static int make_plan(struct ah_session *session)
 {
     const struct ah_search_options search = {.warm_start = session->options.warm_start,
-                                             .effort = session->options.effort,
-                                             .passes = session->options.passes};
+                                             .effort = session->options.effort};
     int status = ah__plan_make(&session->plan, session->options.plan, session->partition, session->profile,
                                &session->info.budget, session->options.policy, &search);
     if (status != AH_EBUDGET || !(session->dev || session->hardware) || session->options.fixed_micro_batch)

@@ -332,7 +332,6 @@ static struct ah_session_options session_options(const struct ah_training *train
         .plan = options->plan,
         .policy = options->policy,
         .effort = options->effort,
-        .passes = options->passes,
         .profile_path = options->profile_path,
         .profile = {.cache = options->profile.cache, .renew = options->profile.renew, .stop = options->stop},
     };

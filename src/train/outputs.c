@@ -81,7 +81,6 @@ static int save_run_config(const struct ah_training *training, const char *path)
     training->session->dev->ops->info(training->session->dev, &device);
     struct ah_run_config run_config = {
         .asked = asked_of(training),
-        .passes = training->options->passes,
         .settings = training->settings,
         .data_count = training->data ? ah__mixture_count(training->data) : 1,
     };

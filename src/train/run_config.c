@@ -149,8 +149,6 @@ static int fill(cJSON *tree, const struct ah_run_config *run_config, const struc
     AH_TRY(ah__json_add_int(tree, "parameters", facts->parameters));
     AH_TRY(add_data(tree, run_config));
     AH_TRY(add_rows(tree, &run_config->asked, false));
-    if (run_config->passes)
-        AH_TRY(ah__json_add_int(tree, "passes", run_config->passes));
     AH_TRY(add_object(&settings, tree, "settings"));
     AH_TRY(ah__settings_save(settings, &run_config->settings));
     return add_machine(tree, facts);
@@ -237,8 +235,12 @@ static int read_all(struct ah_run_config *out, const struct ah_json *json)
     AH_TRY(ah__json_int(&format, json, "format", FORMAT, FORMAT));
     AH_TRY(read_data(out, json));
     AH_TRY(read_rows(&out->asked, json, false));
-    if (ah__json_has(json, "passes"))
-        AH_TRY(ah__option_read(&out->passes, json, "passes", AH_OPTION_INT, 0, (double)count_most));
+    if (ah__json_has(json, "passes")) {
+        int passes;
+        AH_TRY(ah__option_read(&passes, json, "passes", AH_OPTION_INT, 0, (double)count_most));
+        if (passes)
+            snprintf(out->passes, sizeof out->passes, "passes=%d", passes);
+    }
     AH_TRY(ah__json_object(&settings, json, "settings"));
     return ah__settings_load(&out->settings, &settings);
 }
@@ -280,10 +282,8 @@ void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_
 {
     struct ah_train_options stored = run_config->asked;
     const struct ah_tuning *tuning = &options->tuning;
-    if (!options->plan && !options->passes)
-        options->passes = run_config->passes;
-    if (options->passes)
-        stored.plan = NULL;
+    if (run_config->passes[0])
+        stored.plan = run_config->passes;
     /* Threads and link belong to a device: if any of them is asked for, none of the run's are taken. */
     if (options->device || options->dev.threads || options->dev.link_bytes_per_s || options->dev.host_threads) {
         stored.device = NULL;

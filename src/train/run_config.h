@@ -19,7 +19,7 @@ struct ah_data_facts {
 struct ah_run_config {
     struct ah_train_options asked; /* the options that session/options.def stores in run.json; data_path is the text of
                                     * ah__mixture_text; model_path null: the caller gave the model */
-    int passes;                    /* passes as asked for; 0: not given */
+    char passes[24];               /* text of a plan, for passes of an older run.json; "": none */
     struct ah_settings settings;
     struct ah_data_facts *data; /* [data_count] facts of each source */
     size_t data_count;

@@ -73,7 +73,6 @@ static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_training *trai
     hash[DATA] = ah__hash_int((uint64_t)data->tokens, data->signature);
     hash[OPTIONS] = text_hash(options->plan, text_hash(options->policy, 3));
     hash[OPTIONS] = ah__hash_int((uint64_t)training->resumed.step, hash[OPTIONS]);
-    hash[OPTIONS] = ah__hash_int((uint64_t)options->passes, hash[OPTIONS]);
     hash[OPTIONS] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[OPTIONS]);
     hash[OPTIONS] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[OPTIONS]);
     /* Ranks sum each other's products: with two kinds of processors no single one could reproduce the bits. */

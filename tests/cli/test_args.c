@@ -4,6 +4,7 @@
 
 #include "cli/args.c"
 #include "cli/config_file.c"
+#include "cli/help.c"
 #include "cli/input.c"
 #include "cli/nearest.c"
 #include "test.h"

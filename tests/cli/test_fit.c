@@ -188,7 +188,7 @@ static void what_is_wrong_is_refused(void **state)
     run("fit --hardware %s --batch 4 --micro-batch 3", machine);
     assert_refused("--micro-batch: found 3, expected a divisor of the batch of 4");
     run("fit --hardware %s --batch 4 --micro-batch 2 --passes 9", machine);
-    assert_refused("--passes: found 9, expected 1 to 2, the micro-batches of a step");
+    assert_refused("--plan: passes=9: found 9, expected at most 2, the micro-batches of a step");
     run("fit --hardware %s --model %s --seq 4096", machine, source("models/tinyllama-1.1b.json"));
     assert_refused("--seq: found 4096, expected at most 2048, the longest sequence of tinyllama-1.1b");
     /* with another model beside it the row says so */

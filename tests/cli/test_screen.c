@@ -307,6 +307,34 @@ static void passes_are_explained(void **state)
     assert_null(strstr(ran.out, "fastest with passes=2 "));
 }
 
+/* --passes is short for a plan of which nothing else is said; other switches are fixed in the same way. */
+static void a_part_of_a_plan_is_kept(void **state)
+{
+    (void)state;
+    char words[1024];
+    snprintf(words, sizeof words, "plan --model %s/model.json --batch 8 --micro-batch 2 --hardware %s/%s %s --json",
+             folder(), ah_test_source(), "../hardware/a100-40g.json", "--device-memory 1MiB");
+    run("%s --passes 2 2>/dev/null", words);
+    assert_ran(0);
+    char *passes = strdup(ran.out);
+    run("%s --plan passes=2 2>/dev/null", words);
+    assert_ran(0);
+    assert_string_equal(ran.out, passes);
+    free(passes);
+    run("%s --plan embedding=host,c=1 2>/dev/null", words);
+    assert_ran(0);
+    cJSON *plan = cJSON_Parse(ran.out);
+    assert_int_equal((int)cJSON_GetNumberValue(cJSON_GetObjectItem(plan, "checkpoint")), 1);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(plan, "embedding_on_host")));
+    cJSON_Delete(plan);
+    run("%s --plan c=9", words);
+    assert_refused("--plan: c=9: found 9, expected at most layers=");
+    run("%s --plan passes=9", words);
+    assert_refused("--plan: passes=9: found 9, expected at most 4, the micro-batches of a step");
+    run("%s --plan passes=2 --policy resident", words);
+    assert_refused("--plan: passes=2: found policy resident, expected autohete");
+}
+
 /* A policy that has no such switch stands beside one that has it, in any order, but not alone. */
 static void passes_are_for_policies_that_have_them(void **state)
 {
@@ -326,12 +354,12 @@ static void passes_are_for_policies_that_have_them(void **state)
         cJSON_Delete(tree);
     }
     run("simulate %s --policy resident,zero-offload", words);
-    assert_refused("passes: found 2 with policy resident, expected 1");
+    assert_refused("--plan: passes=2: found policy resident, expected autohete");
 }
 
 AH_TEST_SUITE("cli/screen", cmocka_unit_test(pictures_are_of_the_passes_asked_for),
-              cmocka_unit_test(passes_are_explained), cmocka_unit_test(passes_are_for_policies_that_have_them),
-              cmocka_unit_test(one_step_time), cmocka_unit_test(the_trace_has_both), cmocka_unit_test(report_page),
-              cmocka_unit_test(facts_are_told), cmocka_unit_test(padding_is_told),
-              cmocka_unit_test(a_loss_that_does_not_fall), cmocka_unit_test(simulate_table),
-              cmocka_unit_test(control_bytes_are_shown))
+              cmocka_unit_test(passes_are_explained), cmocka_unit_test(a_part_of_a_plan_is_kept),
+              cmocka_unit_test(passes_are_for_policies_that_have_them), cmocka_unit_test(one_step_time),
+              cmocka_unit_test(the_trace_has_both), cmocka_unit_test(report_page), cmocka_unit_test(facts_are_told),
+              cmocka_unit_test(padding_is_told), cmocka_unit_test(a_loss_that_does_not_fall),
+              cmocka_unit_test(simulate_table), cmocka_unit_test(control_bytes_are_shown))

@@ -7,6 +7,7 @@
 #include "plan/fit.h"
 #include "plan/placed.h"
 #include "plan/search.h"
+#include "plan/space.h"
 #include "plan/world.h"
 #include "sched/switches.h"
 
@@ -23,6 +24,8 @@ static int64_t exhaust_buffers(struct ah_plan plan, const struct world *world, c
             break;
         for (plan.switches.prefetch_distance = 1; plan.switches.prefetch_distance <= plan.switches.layers + 1;
              plan.switches.prefetch_distance++) {
+            if (!ah__fixed_holds(&world->predictor.fixed, &plan.switches))
+                continue;
             assert_ok(ah__plan_choose_out_of_order(&step, &plan, &world->predictor));
             best = step < best ? step : best;
         }
@@ -65,10 +68,26 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
     return best;
 }
 
-/* Rounds of models of so many blocks in turn. */
-static void expect_exhaustion(int first, int rounds, int layers_least, int layers_most)
+/* Some of the switches that say where blocks, embedding and head are and how many buffers there are, with values that
+ * some plan has. */
+static void draw_fixed(struct world *world)
 {
-    int worse = 0;
+    struct ah_switches switches = ah__predictor_lowest(&world->predictor);
+    for (int i = 0; i < ah__row_count; i++) {
+        const struct ah_row *row = &ah__rows[i];
+        if (row->role != AH_ROLE_PLACE && row->role != AH_ROLE_FLAG)
+            continue;
+        int value = (int)fixture_draw(&world->fixture, 0, row->most(&switches, &world->predictor));
+        ah__switch_set(&switches, row->at, value);
+        if (fixture_draw(&world->fixture, 0, 3) == 0)
+            ah__fix(&world->predictor.fixed, row->at, value);
+    }
+}
+
+/* Rounds of models of so many blocks in turn; `partial`: of random switches that are fixed. */
+static void expect_exhaustion(int first, int rounds, int layers_least, int layers_most, bool partial)
+{
+    int worse = 0, refused = 0;
     for (int round = first; round < first + rounds; round++) {
         struct world world;
         struct ah_search_report report;
@@ -79,7 +98,18 @@ static void expect_exhaustion(int first, int rounds, int layers_least, int layer
         smallest_and_largest(&least, &most, &world.fixture.partition);
         struct ah_budget budget = {.device_bytes = fixture_draw(&world.fixture, least, most > least ? most : least)};
         world.predictor.effort = 1000; /* however long it takes */
-        assert_ok(ah__plan_search(&best, &report, &world.predictor, &budget));
+        if (partial)
+            draw_fixed(&world);
+        int status = ah__plan_search(&best, &report, &world.predictor, &budget);
+        if (partial && (status == AH_EBUDGET || status == AH_EINPUT)) {
+            refused++;
+            if (exhaust(&world, &budget) != INT64_MAX)
+                fail_msg("round %d: %s", round, ah_error());
+            ah__predictor_fini(&world.predictor);
+            continue;
+        }
+        assert_int_equal(status, AH_OK);
+        assert_true(ah__fixed_holds(&world.predictor.fixed, &best.switches));
         assert_true(best.device_peak_bytes <= budget.device_bytes);
         assert_true(report.exhausted);
         assert_ok(ah__plan_step_ns(&step, &best, &world.predictor, 5));
@@ -94,12 +124,19 @@ static void expect_exhaustion(int first, int rounds, int layers_least, int layer
         ah__predictor_fini(&world.predictor);
     }
     assert_int_equal(worse, 0);
+    assert_true(refused < rounds);
 }
 
 static void search_equals_exhaustion(void **state)
 {
     (void)state;
-    expect_exhaustion(0, ah_test_rounds(4, 12, 60), 1, 4);
+    expect_exhaustion(0, ah_test_rounds(4, 12, 60), 1, 4, false);
+}
+
+static void search_of_the_rest_equals_exhaustion(void **state)
+{
+    (void)state;
+    expect_exhaustion(500, ah_test_rounds(40, 60, 300), 1, 4, true);
 }
 
 static void search_of_six_blocks_equals_exhaustion(void **state)
@@ -107,7 +144,7 @@ static void search_of_six_blocks_equals_exhaustion(void **state)
     (void)state;
     if (!ah_test_soaks()) /* minutes */
         skip();
-    expect_exhaustion(0, 12, 5, 6);
+    expect_exhaustion(0, 12, 5, 6, false);
 }
 
 /* Every item of every class as dear or cheap as it comes, and chunks. */
@@ -500,7 +537,8 @@ static void effort_is_counted(void **state)
 
 AH_TEST_SUITE("plan/search", cmocka_unit_test(effort_is_counted), cmocka_unit_test(more_is_hardly_ever_worse),
               cmocka_unit_test(no_random_plan_of_a_deep_model_is_better), cmocka_unit_test(search_equals_exhaustion),
-              cmocka_unit_test(search_of_six_blocks_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
+              cmocka_unit_test(search_of_six_blocks_equals_exhaustion),
+              cmocka_unit_test(search_of_the_rest_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(what_a_plan_by_hand_needs_is_enough),
               cmocka_unit_test(a_host_budget_is_kept), cmocka_unit_test(stale_and_unknown_are_refused),
               cmocka_unit_test(whole_blocks_are_filled_in))

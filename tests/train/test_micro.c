@@ -60,32 +60,24 @@ static void resumes_in_other_rounds(void **state)
     place_init(&whole);
     place_init(&parts);
     struct ah_train_options options = micro_options(&whole);
-    options.passes = 1;
-    options.plan = "auto";
+    options.plan = "passes=1";
     assert_ok(ah_train(&result, &options));
     options = micro_options(&parts);
-    options.passes = BATCH;
-    options.plan = "auto";
+    options.plan = "passes=4";
     assert_ok(train_watched(&again, &options, NULL, stop_early));
     assert_int_equal(again.device_peak_bytes_used, again.device_peak_bytes_predicted);
     options = resume_of(&parts);
     options.profile_path = NULL;
-    options.passes = 2;
-    options.plan = "auto";
+    options.plan = "passes=2";
     assert_ok(ah_train(&again, &options));
     assert_int_equal(again.device_peak_bytes_used, again.device_peak_bytes_predicted);
     assert_true(again.final_loss == result.final_loss);
     assert_true(again.val_loss == result.val_loss);
     expect_same_file(whole.out, parts.out, "checkpoint/model.safetensors");
     expect_same_file(whole.out, parts.out, "checkpoint/optimizer.safetensors");
-    options.passes = BATCH + 1;
+    options.plan = "passes=5";
     assert_fails(ah_train(&again, &options), AH_EINPUT,
-                 "passes: found 5, expected 1 to 4, the micro-batches of a step");
-    options.passes = 2;
-    options.plan = "c=2,p=1,o=3,passes=2";
-    assert_fails(ah_train(&again, &options), AH_EINPUT,
-                 "passes: found it beside a plan, expected the plan to say passes=2 or no plan");
-    options.passes = 0;
+                 "passes=5: found 5, expected at most 4, the micro-batches of a step");
     options.plan = "c=2,p=1,o=3,passes=5";
     assert_fails(ah_train(&again, &options), AH_EINPUT, "passes=5: found 5, expected at most 4");
 }
@@ -113,8 +105,7 @@ static void resumes_in_as_many_rounds(void **state)
     struct ah_train_result result;
     place_init(&place);
     struct ah_train_options options = micro_options(&place);
-    options.passes = BATCH;
-    options.plan = "auto";
+    options.plan = "passes=4";
     assert_ok(train_watched(&result, &options, NULL, stop_early));
     assert_int_equal(passes_written(&place), BATCH);
     options = resume_of(&place);

@@ -316,7 +316,7 @@ class ah_search_options(Structure):
     _fields_ = [
         ("warm_start", POINTER(ah_plan)),
         ("effort", c_int),
-        ("passes", c_int),
+        ("fixed", c_char_p),
     ]
 
 
@@ -335,7 +335,6 @@ class ah_micro_batch_options(Structure):
         ("policy", c_char_p),
         ("effort", c_int),
         ("profile", ah_profile_options),
-        ("passes", c_int),
     ]
 
 
@@ -428,7 +427,6 @@ class ah_session_options(Structure):
         ("moments", c_char_p),
         ("strict", c_bool),
         ("tuning", ah_tuning),
-        ("passes", c_int),
     ]
 
 
@@ -583,7 +581,6 @@ class ah_train_options(Structure):
         ("tuning", ah_tuning),
         ("adapter_dir", c_char_p),
         ("convert_states", c_bool),
-        ("passes", c_int),
         ("base_name", c_char_p),
     ]
 
@@ -719,6 +716,7 @@ FUNCTIONS = {
     "ah_profile_free": (None, [c_void_p]),
     "ah_plan_search": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_char_p, POINTER(ah_search_options)]),
     "ah_plan_parse": (c_int, [POINTER(ah_plan), c_char_p, c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
+    "ah_plan_is_open": (c_bool, [c_char_p]),
     "ah_plan_check": (c_int, [c_char_p, c_int]),
     "ah_plan_save": (c_int, [POINTER(ah_plan), c_char_p]),
     "ah_plan_print": (c_int, [POINTER(ah_plan), POINTER(ah_budget), c_void_p]),

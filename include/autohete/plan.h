@@ -190,23 +190,25 @@ struct ah_budget {
 #define AH_NO_LIMIT INT64_MAX /* no limit, in ah_train_options, where 0 means the resumed training's */
 
 struct ah_search_options {
-    const struct ah_plan *warm_start; /* one of this partition, that the search also starts from where the policy can
+    const struct ah_plan *warm_start; /* a plan of this partition that the search also starts from, if the policy can
                                        * make it within the budget: then the result is no slower; null: none */
-    int effort;                       /* so many times as many simulated items as by default; 0: 1 */
+    int effort;                       /* multiple of the default number of simulated items; 0: 1 */
     const char *fixed;                /* switches that plans keep, like "passes=4,buffers=6"; null or "auto": none */
 };
-/* The best plan under the simulator with the real scheduler. `options` null: none. AH_EBUDGET names the smallest budget
- * that would work; AH_ESTALE: a warm start of another partition. */
+/* Searches the best plan under the simulator with the real scheduler. `options` null: all zero. AH_EBUDGET names the
+ * smallest budget that would work; AH_ESTALE: the warm start is of another partition. */
 AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                           const struct ah_budget *budget, const char *policy, const struct ah_search_options *options);
-/* A plan given by hand: "resident", a JSON file, or "c=8,p=2,o=8" and as many KEY=VALUE of struct ah_switches behind
- * them. Completed, checked against the budget and predicted. If c, p or o is missing, the search finds the rest. */
+/* Makes a plan given by hand: "resident", a JSON file, or "c=8,p=2,o=8" followed by any KEY=VALUE of struct
+ * ah_switches. It is completed, checked against the budget and predicted. If c, p or o is missing, the search finds the
+ * rest. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
-/* Whether the search decides about a plan of that text, at least in part: null, "auto" or KEY=VALUE without all of c, p
- * and o. */
+/* Returns true if the search decides about a plan of that text, at least in part: null, "auto" or KEY=VALUE without all
+ * of c, p and o. */
 AH_API bool ah_plan_is_open(const char *text);
-/* What can be told of such a text, or "auto", for so many blocks before anything is profiled. AH_EINPUT, AH_ESTALE. */
+/* Checks such a text, or "auto", for so many blocks, as far as that is possible before anything is profiled. AH_EINPUT,
+ * AH_ESTALE. */
 AH_API int ah_plan_check(const char *text, int layers);
 AH_API int ah_plan_save(const struct ah_plan *plan, const char *path);
 /* Prints the table that `autohete train` shows. */

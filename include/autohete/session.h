@@ -39,7 +39,7 @@ struct ah_session_options {
     int effort;                       /* as in struct ah_search_options */
     const char *master, *moments;     /* types in which parameters and Adam's moments are kept, as for training */
     bool strict;                      /* unknown keys of config.json are refused */
-    struct ah_tuning tuning;          /* what is trained; all zero: everything */
+    struct ah_tuning tuning;          /* parts that are trained; all zero: everything */
 };
 
 /* Stages of a session; each needs those before it. */

@@ -165,9 +165,9 @@ struct ah_train_options {
                               * model_path */
     const char *adapter_dir; /* a folder with adapter_config.json, as PEFT writes it: the adapter that a new training
                               * begins with, instead of `tuning` */
-    bool convert_states;     /* a resumed training may have another master or other moments: its states become those */
-    const char *base_name;   /* * what adapters' files say that their model is called, "owner/name" on a hub; null: the
-                              * name of a hub's cache, else the model's path */
+    bool convert_states;     /* a resumed training may have another master or other moments: its states are converted */
+    const char *base_name;   /* * name of the model in adapters' files, "owner/name" on a hub; null: the name in a hub's
+                              * cache, else the model's path */
 };
 
 /* Sets every option to unset, and pointers to null. Call it before any field is set, with the size of the struct as the

@@ -51,6 +51,16 @@ bool ah__path_exists(const char *path)
     return stat(path, &info) == 0;
 }
 
+bool ah__path_has(const char *folder, const char *name)
+{
+    struct stat info;
+    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool has = fd >= 0 && fstatat(fd, name, &info, 0) == 0;
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
 int ah__path_real(char **out, const char *path)
 {
     char *real = realpath(path, NULL);

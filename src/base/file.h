@@ -57,5 +57,7 @@ int ah__path_real(char **out, const char *path);
 /* Sets *same if both paths lead to the same existing file or folder. AH_EIO, AH_ENOMEM. */
 int ah__path_same(bool *same, const char *a, const char *b);
 bool ah__path_exists(const char *path);
+/* Returns true if the folder has an entry of that name. */
+bool ah__path_has(const char *folder, const char *name);
 
 #endif

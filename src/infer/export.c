@@ -134,18 +134,9 @@ static int param_write(struct export *to, const struct ah_value *value)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* Returns the file of that name, or null if the folder has no such file. */
-static const struct ah_model_file *file_of(const struct export *to, const char *name)
-{
-    for (size_t i = 0; i < to->files.count; i++)
-        if (strcmp(to->files.file[i].name, name) == 0)
-            return &to->files.file[i];
-    return NULL;
-}
-
 static const char *file_text(const struct export *to, const char *name)
 {
-    const struct ah_model_file *file = file_of(to, name);
+    const struct ah_model_file *file = ah__model_files_find(&to->files, name);
     return file ? file->text : NULL;
 }
 
@@ -153,7 +144,7 @@ static int tokenizer_put(struct export *to)
 {
     static const char name[] = "tokenizer.model";
     bool of_pieces = strcmp(to->from.tokenizer->name, name) == 0;
-    const struct ah_model_file *pieces = of_pieces ? file_of(to, name) : NULL;
+    const struct ah_model_file *pieces = of_pieces ? ah__model_files_find(&to->files, name) : NULL;
     const struct ah_gguf_tokenizer tokenizer = {.path = to->folder,
                                                 .json = file_text(to, "tokenizer.json"),
                                                 .config = file_text(to, "tokenizer_config.json"),

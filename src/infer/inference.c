@@ -24,17 +24,6 @@ static int find_weights(struct ah_inference *inference, const char *path)
     return AH_OK;
 }
 
-/* Returns true if the adapter's folder has a file of that name. */
-static bool adapter_has(const struct ah_inference *inference, const char *name)
-{
-    char *path;
-    if (ah__sprintf(&path, "%s/%s", inference->adapter, name) != AH_OK)
-        return false;
-    bool exists = ah__path_exists(path);
-    ah__free(path);
-    return exists;
-}
-
 /* Finds the base model that an adapter names. PEFT may have written a name on a hub, which is an error. */
 static int find_base(struct ah_inference *inference)
 {
@@ -53,7 +42,7 @@ static int find_base(struct ah_inference *inference)
 static int read_adapter(struct ah_inference *inference, bool names_base)
 {
     static const char *const files[] = {AH_ADAPTER_FILE, AH_ADAPTER_CONFIG, NULL};
-    if (adapter_has(inference, "checksums.json")) /* written by a training of AutoHete */
+    if (ah__path_has(inference->adapter, "checksums.json")) /* written by a training of AutoHete */
         AH_TRY(ah__folder_verify(inference->adapter, files));
     AH_TRY(ah__adapter_tensors_open(&inference->adapted, inference->adapter));
     return names_base ? find_base(inference) : AH_OK;

@@ -13,19 +13,9 @@
 /* RANK_USUAL, ALPHA_USUAL: PEFT's defaults for missing keys. */
 enum { RANK_MOST = 1 << 20, RANK_USUAL = 8, ALPHA_USUAL = 8 };
 
-static int path_exists(bool *out, const char *folder, const char *name)
-{
-    char *path;
-    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
-    *out = ah__path_exists(path);
-    ah__free(path);
-    return AH_OK;
-}
-
 bool ah__adapter_config_exists(const char *folder)
 {
-    bool exists;
-    return path_exists(&exists, folder, AH_ADAPTER_CONFIG) == AH_OK && exists;
+    return ah__path_has(folder, AH_ADAPTER_CONFIG);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -89,12 +79,9 @@ static int check_kind(const struct ah_json *json)
 /* Checks that the weights are there; refuses a pickle, which may run any code. */
 static int check_file(const char *folder)
 {
-    bool there, pickled;
-    AH_TRY(path_exists(&there, folder, AH_ADAPTER_FILE));
-    AH_TRY(path_exists(&pickled, folder, "adapter_model.bin"));
-    if (there)
+    if (ah__path_has(folder, AH_ADAPTER_FILE))
         return AH_OK;
-    if (pickled)
+    if (ah__path_has(folder, "adapter_model.bin"))
         return ah__fail(AH_EINPUT,
                         "%s/adapter_model.bin: found a pickled adapter, which is not read since a pickle may run any "
                         "code; expected " AH_ADAPTER_FILE ", as Python makes of it by "

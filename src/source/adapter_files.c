@@ -12,16 +12,6 @@
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static bool has(const char *folder, const char *name)
-{
-    char *path;
-    if (ah__sprintf(&path, "%s/%s", folder, name) != AH_OK)
-        return false;
-    bool exists = ah__path_exists(path);
-    ah__free(path);
-    return exists;
-}
-
 /* Finds the only folder inside that has an adapter; null into *out if there is none. */
 static int within_find(char **out, const char *path)
 {
@@ -60,7 +50,7 @@ int ah__adapter_find(char **folder, const char *path)
     if (status != AH_EINPUT)
         return status;
     *folder = NULL;
-    if (!ah__adapter_config_exists(path) && !has(path, "config.json"))
+    if (!ah__adapter_config_exists(path) && !ah__path_has(path, "config.json"))
         AH_TRY(within_find(folder, path));
     return *folder ? AH_OK : ah__strdup(folder, path);
 }
@@ -70,7 +60,7 @@ static int path_of(char **out, const char *folder, const char *name, const char 
 {
     struct ah_json json;
     char *path;
-    if (*out || !has(folder, name))
+    if (*out || !ah__path_has(folder, name))
         return AH_OK;
     AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
     int status = ah__json_load(&json, path);
@@ -93,8 +83,9 @@ int ah__adapter_base(char **base, const char *folder)
 
 bool ah__adapter_has_tokenizer(const char *folder)
 {
-    return has(folder, "tokenizer.json") || has(folder, "tokenizer.model") || has(folder, "spiece.model") ||
-           (has(folder, "vocab.json") && has(folder, "merges.txt"));
+    return ah__path_has(folder, "tokenizer.json") || ah__path_has(folder, "tokenizer.model") ||
+           ah__path_has(folder, "spiece.model") ||
+           (ah__path_has(folder, "vocab.json") && ah__path_has(folder, "merges.txt"));
 }
 
 /* ---- the tokenizer ----------------------------------------------------------------------------------------------- */
@@ -137,10 +128,8 @@ static int ends_take(const struct ah_tokenizer *tokenizer, const char *model)
 {
     struct ah_model_files files = {0};
     AH_TRY(ah__model_files_load(&files, model));
-    int status = AH_OK;
-    for (size_t i = 0; i < files.count && status == AH_OK; i++)
-        if (strcmp(files.file[i].name, AH_GENERATION_CONFIG) == 0)
-            status = ah__tokenizer_ids_take(tokenizer, files.file[i].text, model);
+    const struct ah_model_file *file = ah__model_files_find(&files, AH_GENERATION_CONFIG);
+    int status = file ? ah__tokenizer_ids_take(tokenizer, file->text, model) : AH_OK;
     ah__model_files_free(&files);
     return status;
 }
@@ -242,14 +231,6 @@ int ah__adapter_tokenizer_note(char **note, const char *model, const char *adapt
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static const struct ah_model_file *file_of(const struct ah_model_files *files, const char *name)
-{
-    for (size_t i = 0; i < files->count; i++)
-        if (strcmp(files->file[i].name, name) == 0)
-            return &files->file[i];
-    return NULL;
-}
-
 static bool is_template(const char *name)
 {
     return strncmp(name, AH_MORE_TEMPLATES "/", sizeof AH_MORE_TEMPLATES) == 0 ||
@@ -273,9 +254,9 @@ static const char *template_of(const struct ah_json *config)
 /* Adds the template as a separate file, if only tokenizer_config.json has it. */
 static int template_take(struct ah_model_files *to, const struct ah_model_files *from, const char *path)
 {
-    const struct ah_model_file *config = file_of(from, "tokenizer_config.json");
+    const struct ah_model_file *config = ah__model_files_find(from, "tokenizer_config.json");
     struct ah_json json = {0};
-    if (!config || file_of(from, "chat_template.jinja") || file_of(to, "chat_template.jinja"))
+    if (!config || ah__model_files_find(from, "chat_template.jinja") || ah__model_files_find(to, "chat_template.jinja"))
         return AH_OK;
     AH_TRY(ah__json_parse(&json, config->text, config->length, path));
     const char *text = template_of(&json);
@@ -312,7 +293,7 @@ static int join(struct ah_model_files *out, const struct ah_model_files *base, c
     }
     if (status == AH_OK && tokenizer && !template)
         status = template_take(out, base, folder); /* it was in a file that the adapter's replaced */
-    if (status == AH_OK && !tokenizer && templates.count && !file_of(out, templates.file->name))
+    if (status == AH_OK && !tokenizer && templates.count && !ah__model_files_find(out, templates.file->name))
         status = ah__model_files_add(out, templates.file->name, templates.file->text, templates.file->length);
     ah__model_files_free(&templates);
     return status;

@@ -12,13 +12,9 @@
 /* Sets *out to the real path of PATH/part if it contains checksums.json, else leaves it null. */
 static int candidate_try(char **out, const char *path, const char *part)
 {
-    char *folder = NULL, *checksums = NULL;
-    int status = ah__sprintf(&folder, "%s%s", path, part);
-    if (status == AH_OK)
-        status = ah__sprintf(&checksums, "%s/" AH_CHECKSUMS, folder);
-    if (status == AH_OK && ah__path_exists(checksums))
-        status = ah__path_real(out, folder);
-    ah__free(checksums);
+    char *folder;
+    AH_TRY(ah__sprintf(&folder, "%s%s", path, part));
+    int status = ah__path_has(folder, AH_CHECKSUMS) ? ah__path_real(out, folder) : AH_OK;
     ah__free(folder);
     return status;
 }

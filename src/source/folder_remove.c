@@ -56,15 +56,6 @@ static int files_remove(const char *folder, bool (*is)(const char *name, const s
     return count;
 }
 
-static int has_checksums(bool *out, const char *folder)
-{
-    char *path;
-    AH_TRY(ah__sprintf(&path, "%s/" AH_CHECKSUMS, folder));
-    *out = ah__path_exists(path);
-    ah__free(path);
-    return AH_OK;
-}
-
 static int listed_load(struct ah_json *root, struct ah_json *files, const char *folder)
 {
     char *path;
@@ -81,7 +72,6 @@ int ah__folder_remove_step(bool *stays, const char *folder)
     struct ah_json root = {0}, files = {0};
     struct stat info;
     char *templates;
-    bool whole;
     int count = 0;
     *stays = false;
     if (lstat(folder, &info) != 0 && errno == ENOENT)
@@ -100,7 +90,7 @@ int ah__folder_remove_step(bool *stays, const char *folder)
     if (status != AH_OK || rmdir(folder) == 0)
         return status;
     int cause = errno;
-    AH_TRY(has_checksums(&whole, folder)); /* still there: the files cannot be removed */
+    bool whole = ah__path_has(folder, AH_CHECKSUMS); /* still there: the files cannot be removed */
     bool left = !whole && (cause == ENOTEMPTY || cause == EEXIST || cause == ENOTDIR);
     *stays = left && count > 0;
     return left ? AH_OK : ah__fail(AH_EIO, "%s: cannot remove: %s", folder, strerror(cause));
@@ -124,10 +114,9 @@ struct prune {
 static int prune_count(const char *path, int64_t step, void *context)
 {
     struct prune *prune = context;
-    bool whole;
     if (step >= prune->below)
         return AH_OK;
-    AH_TRY(has_checksums(&whole, path));
+    bool whole = ah__path_has(path, AH_CHECKSUMS);
     prune->count += whole;
     if (whole && (prune->lowest < 0 || step < prune->lowest))
         prune->lowest = step;

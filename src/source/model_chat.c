@@ -24,17 +24,9 @@ struct gathered {
     cJSON *special;
 };
 
-static const struct ah_model_file *file_of(const struct place *place, const char *name)
-{
-    for (size_t i = 0; i < place->files.count; i++)
-        if (strcmp(place->files.file[i].name, name) == 0)
-            return &place->files.file[i];
-    return NULL;
-}
-
 static int json_of(struct ah_json *out, const struct place *place, const char *name)
 {
-    const struct ah_model_file *file = file_of(place, name);
+    const struct ah_model_file *file = ah__model_files_find(&place->files, name);
     return file ? ah__json_parse(out, file->text, file->length, name) : AH_OK;
 }
 
@@ -102,10 +94,10 @@ static int key_take(struct gathered *gathered, const struct ah_json *json)
 /* Takes the templates of a place; the first place that has one provides all of them. */
 static int templates_take(struct gathered *gathered, const struct place *place)
 {
-    const struct ah_model_file *file = file_of(place, "chat_template.jinja");
+    const struct ah_model_file *file = ah__model_files_find(&place->files, "chat_template.jinja");
     if (file)
         gathered->plain = (struct ah_chat_source){file->text, file->length, file->name};
-    const struct ah_model_file *tools = file_of(place, AH_MORE_TEMPLATES "/tool_use.jinja");
+    const struct ah_model_file *tools = ah__model_files_find(&place->files, AH_MORE_TEMPLATES "/tool_use.jinja");
     if (tools)
         gathered->tools = (struct ah_chat_source){tools->text, tools->length, tools->name};
     AH_TRY(key_take(gathered, &place->config));

@@ -39,6 +39,14 @@ bool ah__model_files_are(const char *name)
     return false;
 }
 
+const struct ah_model_file *ah__model_files_find(const struct ah_model_files *files, const char *name)
+{
+    for (size_t i = 0; i < files->count; i++)
+        if (strcmp(files->file[i].name, name) == 0)
+            return &files->file[i];
+    return NULL;
+}
+
 /* Adds a text, which then belongs to the files, or is freed. */
 static int take(struct ah_model_files *files, const char *name, char *text, size_t length)
 {
@@ -230,9 +238,9 @@ int ah__model_files_config(char **out, const struct ah_model_files *files, const
     char *text;
     AH_TRY(ah__strdup(&text, config));
     int status = AH_OK;
-    for (size_t i = 0; files && i < files->count && status == AH_OK && !generation.node; i++)
-        if (strcmp(files->file[i].name, AH_GENERATION_CONFIG) == 0)
-            status = ah__json_parse(&generation, files->file[i].text, files->file[i].length, AH_GENERATION_CONFIG);
+    const struct ah_model_file *file = files ? ah__model_files_find(files, AH_GENERATION_CONFIG) : NULL;
+    if (file)
+        status = ah__json_parse(&generation, file->text, file->length, file->name);
     if (status == AH_EINPUT) /* it is copied unchanged, whatever it holds */
         status = AH_OK;
     for (size_t i = 0; i < AH_LENGTH(id_keys) && status == AH_OK && generation.node; i++) {
@@ -283,14 +291,11 @@ static int templates_load(struct ah_model_files *files, const char *folder)
 
 static int folder_load(struct ah_model_files *files, const char *folder)
 {
-    bool generates = false;
     char *config;
     for (size_t i = 0; i < AH_LENGTH(names); i++)
         AH_TRY(load_one(files, folder, names[i]));
     AH_TRY(templates_load(files, folder));
-    for (size_t i = 0; i < files->count; i++)
-        generates |= strcmp(files->file[i].name, AH_GENERATION_CONFIG) == 0;
-    if (generates)
+    if (ah__model_files_find(files, AH_GENERATION_CONFIG))
         return AH_OK;
     AH_TRY(ah__sprintf(&config, "%s/config.json", folder));
     int status = generation_make(files, config);

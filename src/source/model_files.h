@@ -29,6 +29,8 @@ bool ah__model_files_are(const char *name);
  * a folder's config.json, which means the folder, the file of another configuration, a GGUF file, which gives the files
  * of gguf/files.h, or null. AH_EINPUT: a file cannot be read, or is longer than 64 MiB; AH_EIO; AH_ENOMEM. */
 int ah__model_files_load(struct ah_model_files *files, const char *path);
+/* Returns the file of that name, or null. */
+const struct ah_model_file *ah__model_files_find(const struct ah_model_files *files, const char *name);
 /* Adds a copy of a text. AH_ENOMEM. */
 int ah__model_files_add(struct ah_model_files *files, const char *name, const char *text, size_t length);
 /* Sets the file of this name to the text of the file at `path`. Fails likewise. */

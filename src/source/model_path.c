@@ -137,13 +137,8 @@ static int form_check(const char *folder)
         {"model_index.json", "a pipeline of diffusers, expected a language model with config.json"},
     };
     for (size_t i = 0; i < AH_LENGTH(forms); i++) {
-        char *path;
-        AH_TRY(ah__sprintf(&path, "%s/%s", folder, forms[i].name));
-        bool there = ah__path_exists(path);
-        int status = there && forms[i].what ? ah__fail(AH_EINPUT, "%s: found %s", path, forms[i].what) : AH_OK;
-        ah__free(path);
-        if (there)
-            return status;
+        if (ah__path_has(folder, forms[i].name))
+            return forms[i].what ? ah__fail(AH_EINPUT, "%s/%s: found %s", folder, forms[i].name, forms[i].what) : AH_OK;
     }
     return AH_OK;
 }
@@ -177,13 +172,8 @@ static int tokenizer_check(const char *folder)
 {
     static const char *const files[] = {"tokenizer.json", "tokenizer.model"};
     for (size_t i = 0; i < AH_LENGTH(files); i++) {
-        char *path;
-        AH_TRY(ah__sprintf(&path, "%s/%s", folder, files[i]));
-        bool there = ah__path_exists(path);
-        int status = there ? pointer_check(path) : AH_OK;
-        ah__free(path);
-        if (there)
-            return status;
+        if (ah__path_has(folder, files[i]))
+            return pointer_check_in(folder, files[i]);
     }
     return AH_OK;
 }

@@ -21,18 +21,14 @@ enum { CONFIG_BYTES = 1 << 20 };
 enum ah_source_kind ah__source_kind(const char *path)
 {
     struct stat found;
-    char *folder = NULL, *config;
+    char *folder = NULL;
     if (stat(path, &found) != 0 || !(S_ISREG(found.st_mode) || S_ISDIR(found.st_mode)))
         return AH_SOURCE_OTHER;
     if (S_ISREG(found.st_mode))
         return ah__gguf_is(path) ? AH_SOURCE_GGUF : AH_SOURCE_CONFIG;
     bool trained = ah__folder_find(&folder, path) == AH_OK;
     ah__free(folder);
-    if (trained || ah__sprintf(&config, "%s/config.json", path) != AH_OK)
-        return trained ? AH_SOURCE_TRAINING : AH_SOURCE_OTHER;
-    bool there = ah__path_exists(config);
-    ah__free(config);
-    return there ? AH_SOURCE_FOLDER : AH_SOURCE_OTHER;
+    return trained ? AH_SOURCE_TRAINING : ah__path_has(path, "config.json") ? AH_SOURCE_FOLDER : AH_SOURCE_OTHER;
 }
 
 /* ---- configuration ----------------------------------------------------------------------------------------------- */

@@ -168,12 +168,7 @@ int ah__run_config_save(const struct ah_run_config *run_config, const struct ah_
 
 bool ah__run_config_exists(const char *dir)
 {
-    char *path;
-    if (ah__sprintf(&path, "%s/%s", dir, file_name) != AH_OK)
-        return false;
-    bool exists = access(path, F_OK) == 0;
-    ah__free(path);
-    return exists;
+    return ah__path_has(dir, file_name);
 }
 
 static int read_rows(struct ah_train_options *out, const struct ah_json *json, bool of_data)

@@ -137,6 +137,8 @@ static void folders(void **state)
     assert_ok(ah__folder_make(in(folder, "a/b//c/")));
     assert_ok(ah__folder_make(path));
     assert_true(ah__path_exists(in(folder, "a/b/c")));
+    assert_true(ah__path_has(in(folder, "a/b"), "c"));
+    assert_false(ah__path_has(in(folder, "a/b"), "d"));
     assert_ok(ah__file_write(in(folder, "a/b/file"), "x", 1));
     assert_fails(ah__folder_make(path), AH_EINPUT, "a/b/file: found a file, expected a folder");
     assert_fails(ah__folder_make(in(folder, "a/b/file/c")), AH_EINPUT, "a/b/file: found a file, expected a folder");

@@ -34,8 +34,11 @@ static int profile(const char *path)
 static int plan(const char *path)
 {
     struct ah_plan read, again;
+    struct ah_json json;
     char *text, *twice, back[64];
-    int status = ah__plan_read(&read, path);
+    AH_TRY(ah__json_load(&json, path));
+    int status = ah__plan_from_tree(&read, &json);
+    ah__json_free(&json);
     if (status != AH_OK)
         return status;
     FUZZ_CHECK(ah_plan_json(&text, &read) == AH_OK);

@@ -20,7 +20,7 @@ int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int la
 int ah__plan_read(struct ah_plan *out, const char *path);
 
 /* ah__plan_tree makes the JSON tree that ah_plan_save writes; the caller deletes it, also after a failure.
- * ah__plan_from_tree reads a plan from such a tree. */
+ * ah__plan_from_tree reads a plan of any version from such a tree: one to be shown, not to be run. */
 int ah__plan_tree(cJSON **out, const struct ah_plan *plan);
 int ah__plan_from_tree(struct ah_plan *out, const struct ah_json *json);
 

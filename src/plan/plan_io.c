@@ -243,11 +243,6 @@ static int check_keys(const struct ah_json *json)
 int ah__plan_from_tree(struct ah_plan *out, const struct ah_json *json)
 {
     struct ah_plan read = {0}, *plan = &read;
-    const char *version;
-    AH_TRY(ah__json_string(&version, json, "version"));
-    if (strcmp(version, ah_version()) != 0)
-        return ah__fail(AH_ESTALE, "%s: key 'version': found '%.40s', expected '%s'", json->path, version,
-                        ah_version());
     AH_TRY(check_keys(json));
     for (size_t i = 0; i < AH_LENGTH(fields); i++)
         if (!fields[i].optional || ah__json_has(json, fields[i].key))
@@ -261,11 +256,22 @@ int ah__plan_from_tree(struct ah_plan *out, const struct ah_json *json)
     return AH_OK;
 }
 
+static int check_version(const struct ah_json *json)
+{
+    const char *version;
+    AH_TRY(ah__json_string(&version, json, "version"));
+    return strcmp(version, ah_version()) == 0 ? AH_OK
+                                              : ah__fail(AH_ESTALE, "%s: key 'version': found '%.40s', expected '%s'",
+                                                         json->path, version, ah_version());
+}
+
 int ah__plan_read(struct ah_plan *out, const char *path)
 {
     struct ah_json json;
     AH_TRY(ah__json_load(&json, path));
-    int status = ah__plan_from_tree(out, &json);
+    int status = check_version(&json);
+    if (status == AH_OK)
+        status = ah__plan_from_tree(out, &json);
     ah__json_free(&json);
     return status;
 }

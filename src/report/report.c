@@ -51,9 +51,14 @@ static int timeline_read(struct report *report)
 static int plan_read(struct report *report)
 {
     char *path;
+    struct ah_json json;
     AH_TRY(find(&path, report->dir, "plan.json"));
-    int status = path ? ah__plan_read(&report->plan, path) : AH_OK;
-    report->planned = path && status == AH_OK;
+    int status = path ? ah__json_load(&json, path) : AH_OK;
+    if (path && status == AH_OK) {
+        status = ah__plan_from_tree(&report->plan, &json);
+        report->planned = status == AH_OK;
+        ah__json_free(&json);
+    }
     ah__free(path);
     return status;
 }

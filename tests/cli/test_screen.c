@@ -120,6 +120,11 @@ static void report_page(void **state)
     run("report %s --out %s/other.html --json", dir, dir);
     assert_ran(0);
     assert_says(ran.out, "other.html\"}");
+    /* of another version, too */
+    run("--version && sed -i 's/\"version\": \"/&9/' %s/plan.json", dir);
+    run("report %s", dir);
+    assert_ran(0);
+    assert_says(program_file("%s/report.html", dir), "plan: c=");
     run("report %s", ah_test_folder());
     assert_ran(2);
     assert_says(ran.err, "found no training there");

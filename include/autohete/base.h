@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define AH_VERSION_MAJOR 0 /* the version is defined here alone: CMake and packages read it here */
-#define AH_VERSION_MINOR 1
+#define AH_VERSION_MINOR 2
 #define AH_VERSION_PATCH 0
 
 #if defined(__GNUC__)
@@ -23,7 +23,7 @@ extern "C" {
 #define AH_PRINTF(fmt, args)
 #endif
 
-/* Returns the version: "0.1.0". */
+/* Returns the version: "0.2.0". */
 AH_API const char *ah_version(void);
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */

@@ -38,8 +38,8 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
     if (profile->partition_signature != partition->signature)
         return ah__fail(
             AH_ESTALE,
-            "profile: found one of another model, batch, micro-batch, sequence length, dtype, packing or clipping "
-            "(signature %016llx), expected %016llx",
+            "profile: found one of another model, batch, micro-batch, sequence length, dtype, packing, clipping or "
+            "version (signature %016llx), expected %016llx",
             (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
     predictor.costs.layers = partition->layers;
     predictor.costs.class_of = partition->class_of;

@@ -2,7 +2,7 @@
 from ctypes import *
 
 AH_VERSION_MAJOR = 0
-AH_VERSION_MINOR = 1
+AH_VERSION_MINOR = 2
 AH_VERSION_PATCH = 0
 AH_NO_LIMIT = (1 << 63) - 1
 AH_UNSET = -(1 << 63)

@@ -88,7 +88,7 @@ _process.free.argtypes, _process.free.restype = [ctypes.c_void_p], None
 
 
 def version():
-    """The library's, as "0.1.0"."""
+    """The library's, as "0.2.0"."""
     return c.ah_version().decode()
 
 

@@ -9,8 +9,7 @@ COPY . /src
 WORKDIR /src
 RUN apt-get update && apt-get install -y --no-install-recommends dpkg-dev
 RUN sh -c '. cmake/packages.sh && packages_install "$packages_build"'
-RUN cmake --preset release && cmake --build --preset release
-RUN cd build/release && cpack -G DEB -B /out
+RUN cmake/release /out
 
 FROM debian:12-slim
 COPY --from=build /out/libautohete0_*.deb /out/autohete_*.deb /tmp/

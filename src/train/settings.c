@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "op/op.h"
 #include "session/session.h"
 #include "train/metrics.h"
@@ -88,11 +88,11 @@ static size_t size_of(const struct row *row)
 static const char *shown(char *text, size_t size, const struct row *row, const void *at)
 {
     if (row->kind == AH_OPTION_REAL)
-        snprintf(text, size, "%.10g", *(const double *)at);
+        ah__snprintf(text, size, "%.10g", *(const double *)at);
     else if (row->kind == AH_OPTION_FLAG)
-        snprintf(text, size, "%s", *(const bool *)at ? "true" : "false");
+        ah__snprintf(text, size, "%s", *(const bool *)at ? "true" : "false");
     else
-        snprintf(text, size, row->kind == AH_OPTION_SEED ? "%" PRIu64 : "%" PRId64, *(const int64_t *)at);
+        ah__snprintf(text, size, row->kind == AH_OPTION_SEED ? "%" PRIu64 : "%" PRId64, *(const int64_t *)at);
     return text;
 }
 

@@ -176,7 +176,7 @@ static void no_cache_no_harm(void **state)
 static void bad_plans_cost_no_profile(void **state)
 {
     (void)state;
-    static const char *const plans[] = {"c=9,p=0,o=0", "c=0,p=0", "c=1,p=2,o=1", "c=x,p=0,o=0", "/no/such/plan.json"};
+    static const char *const plans[] = {"c=9,p=0,o=0", "c=0,q=0", "c=1,p=2,o=1", "c=x,p=0,o=0", "/no/such/plan.json"};
     char path[512];
     const char *at = folder(), *cache = fresh_cache();
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)

@@ -303,7 +303,7 @@ static void places_init(struct ah_workload *workload)
     const struct ah_partition *partition = workload->partition;
     for (int i = 0; i < workload->places; i++) {
         struct ah_workload_place *place = &workload->place[i];
-        place->class = ah__class_of(i, workload->copies);
+        place->class = (int)ah__class_of(i, workload->copies);
         place->group = i == 0 ? 0 : i <= workload->copies ? partition->frozen_blocks + i : partition->layers + 1;
         place->count = partition->groups[place->group].count;
         place->trained = partition->groups[place->group].trained;

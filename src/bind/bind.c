@@ -1,9 +1,5 @@
 #include "bind/internal.h"
 
-#include <string.h>
-
-enum { CHUNK_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
-
 /* Returns true for items of the embedding itself, whose input is the tokens. */
 static bool embeds(const struct bind *bind)
 {
@@ -11,14 +7,6 @@ static bool embeds(const struct bind *bind)
 }
 
 /* ---- tasks ------------------------------------------------------------------------------------------------------- */
-
-struct ah_task *ah__bind_task(const struct bind *bind, enum ah_task_type type)
-{
-    struct ah_task *task = &bind->work->task[bind->work->tasks++];
-    memset(task, 0, sizeof *task);
-    task->type = type;
-    return task;
-}
 
 static const struct ah_prepared *prepared_of(const struct bind *bind, enum ah_program_kind kind)
 {
@@ -110,39 +98,10 @@ static void programs_add(const struct bind *bind, const struct ah_prepared *befo
         program_add(bind, before ? before : adds, before ? adds : NULL, together, count - together);
 }
 
-void ah__bind_copy(const struct bind *bind, void *to, const void *from, int64_t bytes)
-{
-    struct ah_task *task = ah__bind_task(bind, AH_TASK_COPY);
-    task->as.copy.to = to;
-    task->as.copy.from = from;
-    task->as.copy.bytes = bytes;
-}
-
-int64_t ah__chunk_count(int64_t count, int chunks)
-{
-    int64_t pieces = chunks > 1 ? chunks : 1, each = (count + pieces - 1) / pieces;
-    each = (each + CHUNK_ALIGN - 1) / CHUNK_ALIGN * CHUNK_ALIGN;
-    return each < count ? each : count;
-}
-
-/* Returns the elements [*first, *first + result) of `count` that the item's chunk covers. */
-static int64_t chunk_of(int64_t *first, const struct bind *bind, int64_t count)
-{
-    int64_t each = ah__chunk_count(count, bind->item->chunks);
-    *first = bind->item->chunk * each < count ? bind->item->chunk * each : count;
-    return count - *first < each ? count - *first : each;
-}
-
-int64_t ah__bind_chunk(int64_t *first, const struct bind *bind)
-{
-    int64_t part;
-    return chunk_of(first, bind, ah__bind_part(&part, bind));
-}
-
 /* Adds a copy of the item's chunk of `count` elements in the compute dtype. */
 static void elements_copy_add(const struct bind *bind, char *to, const char *from, int64_t count)
 {
-    int64_t first, element = ah__bind_element_bytes(bind), elements = chunk_of(&first, bind, count);
+    int64_t first, element = ah__bind_element_bytes(bind), elements = ah__bind_chunk_of(&first, bind, count);
     if (elements > 0)
         ah__bind_copy(bind, to + first * element, from + first * element, elements * element);
 }

@@ -42,12 +42,20 @@ static inline bool ah__bind_sharded(const struct bind *bind)
     return ah__step_ranks(bind->binding->partition) > 1;
 }
 
+/* ---- task.c ---- */
+
 /* Adds a task to the item's work; all of it is zero but the type. */
 struct ah_task *ah__bind_task(const struct bind *bind, enum ah_task_type type);
 void ah__bind_copy(const struct bind *bind, void *to, const void *from, int64_t bytes);
+/* Returns the elements [*first, *first + result) of `count` that the item's chunk covers. */
+int64_t ah__bind_chunk_of(int64_t *first, const struct bind *bind, int64_t count);
 /* Returns the elements of this rank's trained part that the item's chunk covers: [*first, *first + result), counted
  * from the part's first element. */
-int64_t ah__bind_chunk(int64_t *first, const struct bind *bind);
+static inline int64_t ah__bind_chunk(int64_t *first, const struct bind *bind)
+{
+    int64_t part;
+    return ah__bind_chunk_of(first, bind, ah__bind_part(&part, bind));
+}
 
 /* ---- updates.c ---- */
 

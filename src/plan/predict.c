@@ -78,11 +78,6 @@ int ah__predictor_world_size(const struct ah_predictor *predictor)
     return predictor->profile->world_size > 1 ? predictor->profile->world_size : 1;
 }
 
-int ah__plan_rounds(const struct ah_switches *switches, const struct ah_predictor *predictor)
-{
-    return ah__rounds(switches, ah__micro_batches(predictor->partition));
-}
-
 /* ---- simulation -------------------------------------------------------------------------------------------------- */
 
 static int64_t max_ns(int64_t a, int64_t b)

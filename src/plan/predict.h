@@ -43,7 +43,10 @@ struct ah_switches ah__predictor_lowest(const struct ah_predictor *predictor);
 int ah__predictor_world_size(const struct ah_predictor *predictor);
 
 /* Returns the number of rounds over the model in which a plan runs a step. */
-int ah__plan_rounds(const struct ah_switches *switches, const struct ah_predictor *predictor);
+static inline int ah__plan_rounds(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    return ah__rounds(switches, ah__micro_batches(predictor->partition));
+}
 
 /* Returns the time of a lane's work in one iteration of a plan, without slowdown by other lanes. */
 int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane);

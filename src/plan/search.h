@@ -36,7 +36,9 @@ int ah__plan_fixed(struct ah_fixed *fixed, const char *text, int layers);
 int ah__plan_passes_given(const char *text);
 /* AH_EINPUT: "passes=4: found policy X, ..."; the caller prefixes. */
 int ah__plan_passes_check(int passes, const struct ah_policy *policy, int world_size, int64_t micro_batches);
-/* Checks the fixed switches against model, policy and machine before a search. AH_EINPUT names one. */
+/* Checks a plan against model, policy and machine. AH_EINPUT names a switch. */
+int ah__plan_check_policy(const struct ah_plan *plan, const struct ah_predictor *predictor);
+/* Does the same for the fixed switches before a search. AH_EINPUT names one. */
 int ah__plan_check_fixed(const struct ah_predictor *predictor);
 /* Makes a plan: as ah_plan_search if `text` is "auto" or null, else as ah_plan_parse. */
 int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partition *partition,

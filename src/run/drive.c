@@ -1,6 +1,8 @@
 /* The work of the run's thread: binds items to addresses, drives the scheduler, makes results of completed items. */
+#include <string.h>
 
 #include "dev/clip.h"
+#include "dev/host/pool.h"
 #include "run/internal.h"
 
 static int bind(struct ah_work *work, const struct ah_item *item, void *context)
@@ -127,7 +129,8 @@ static int segment_begin(struct ah_run *run)
     return AH_OK;
 }
 
-int ah__run_drive(struct ah_run *run)
+/* Runs all iterations that have begun, also those that begin meanwhile. */
+static int drive(struct ah_run *run)
 {
     struct ah_drive drive = {
         .sched = run->sched,
@@ -143,4 +146,51 @@ int ah__run_drive(struct ah_run *run)
     };
     AH_TRY(segment_begin(run));
     return ah__drive(&drive);
+}
+
+/* ---- the run's thread -------------------------------------------------------------------------------------------- */
+
+/* Waits, with the mutex held, until an iteration has begun. False: the run ends. */
+static bool work_wait(struct ah_run_queue *queue)
+{
+    while (!queue->busy && !queue->quit)
+        pthread_cond_wait(&queue->wake, &queue->mutex);
+    return queue->busy;
+}
+
+static void failure_keep(struct ah_run_queue *queue, int status)
+{
+    queue->status = status;
+    snprintf(queue->message, sizeof queue->message, "%s", ah_error());
+}
+
+static void *run_main(void *argument)
+{
+    struct ah_run *run = argument;
+    struct ah_run_queue *queue = &run->queue;
+    ah__host_denormals_off();
+    pthread_mutex_lock(&queue->mutex);
+    while (work_wait(queue)) {
+        pthread_mutex_unlock(&queue->mutex);
+        int status = drive(run);
+        pthread_mutex_lock(&queue->mutex);
+        if (status != AH_OK)
+            failure_keep(queue, status);
+        if (status == AH_OK && queue->begun > ah__sched_iterations(run->sched))
+            continue; /* begun since the last look */
+        queue->busy = false;
+        pthread_cond_signal(&queue->changed);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return NULL;
+}
+
+int ah__run_start(struct ah_run *run)
+{
+    AH_TRY(ah__host_thread_room());
+    int error = pthread_create(&run->thread, NULL, run_main, run);
+    if (error)
+        return ah__fail(AH_ENOMEM, "run: no thread: %s", strerror(error));
+    run->has_thread = true;
+    return AH_OK;
 }

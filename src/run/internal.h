@@ -1,5 +1,5 @@
-/* A run's state, shared by run.c (making, freeing), queue.c (the thread), drive.c (its work), results.c (what
- * came of it) and state.c (loading, saving, evaluating). */
+/* A run's state, shared by run.c (making, freeing), input.c (tokens), queue.c (between two threads), drive.c (the
+ * run's thread), results.c (what came of it) and state.c (loading, saving, evaluating). */
 #ifndef AH_RUN_INTERNAL_H
 #define AH_RUN_INTERNAL_H
 
@@ -81,11 +81,11 @@ static inline int64_t ah__run_part(int64_t *first, const struct ah_run *run, int
     return ah__part_range(first, run->partition->groups[group].trained, run->comm->rank, run->comm->world_size);
 }
 
-/* run.c: writes the tokens of iteration `queue.begun` into host memory, from which they are copied. */
+/* input.c: writes the tokens of iteration `queue.begun` into host memory, from which they are copied. */
 void ah__run_input(struct ah_run *run, const struct ah_batch *batch, unsigned flags);
 
-/* queue.c: starts the run's thread and its queue. */
-int ah__run_queue_init(struct ah_run *run);
+/* queue.c */
+void ah__run_queue_init(struct ah_run *run);
 /* Waits until nothing is in flight and ends the thread. */
 void ah__run_queue_fini(struct ah_run *run);
 /* Returns the number of iterations begun, evaluations included. */
@@ -95,7 +95,7 @@ void ah__run_post(struct ah_run *run);
 /* Hands a result to the caller; on the run's thread. */
 void ah__run_result_put(struct ah_run *run, const struct ah_run_result *result);
 
-/* drive.c: runs all iterations that have begun, also those that begin meanwhile. On the run's thread. */
-int ah__run_drive(struct ah_run *run);
+/* drive.c: starts the run's thread, which runs the iterations that begin. AH_ENOMEM. */
+int ah__run_start(struct ah_run *run);
 
 #endif

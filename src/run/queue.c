@@ -1,45 +1,5 @@
-/* The run's thread, and the queue between it and the caller: iterations that begin, results, evaluations. */
-#include <string.h>
-
-#include "dev/host/pool.h"
+/* The queue between the caller and the run's thread: iterations that begin, results, evaluations. */
 #include "run/internal.h"
-
-/* ---- the run's thread -------------------------------------------------------------------------------------------- */
-
-/* Waits, with the mutex held, until an iteration has begun. False: the run ends. */
-static bool work_wait(struct ah_run_queue *queue)
-{
-    while (!queue->busy && !queue->quit)
-        pthread_cond_wait(&queue->wake, &queue->mutex);
-    return queue->busy;
-}
-
-static void failure_keep(struct ah_run_queue *queue, int status)
-{
-    queue->status = status;
-    snprintf(queue->message, sizeof queue->message, "%s", ah_error());
-}
-
-static void *run_main(void *argument)
-{
-    struct ah_run *run = argument;
-    struct ah_run_queue *queue = &run->queue;
-    ah__host_denormals_off();
-    pthread_mutex_lock(&queue->mutex);
-    while (work_wait(queue)) {
-        pthread_mutex_unlock(&queue->mutex);
-        int status = ah__run_drive(run);
-        pthread_mutex_lock(&queue->mutex);
-        if (status != AH_OK)
-            failure_keep(queue, status);
-        if (status == AH_OK && queue->begun > ah__sched_iterations(run->sched))
-            continue; /* begun since the last look */
-        queue->busy = false;
-        pthread_cond_signal(&queue->changed);
-    }
-    pthread_mutex_unlock(&queue->mutex);
-    return NULL;
-}
 
 void ah__run_result_put(struct ah_run *run, const struct ah_run_result *result)
 {
@@ -58,19 +18,13 @@ int64_t ah__run_begun(struct ah_run *run)
     return begun;
 }
 
-int ah__run_queue_init(struct ah_run *run)
+void ah__run_queue_init(struct ah_run *run)
 {
     struct ah_run_queue *queue = &run->queue;
     pthread_mutex_init(&queue->mutex, NULL);
     pthread_cond_init(&queue->wake, NULL);
     pthread_cond_init(&queue->changed, NULL);
     run->has_queue = true;
-    AH_TRY(ah__host_thread_room());
-    int error = pthread_create(&run->thread, NULL, run_main, run);
-    if (error)
-        return ah__fail(AH_ENOMEM, "run: no thread: %s", strerror(error));
-    run->has_thread = true;
-    return AH_OK;
 }
 
 void ah__run_queue_fini(struct ah_run *run)

@@ -1,4 +1,4 @@
-/* Results that an iteration has brought to the host. */
+/* Results that an iteration has brought to the host, and how long lanes have worked. */
 #include "run/internal.h"
 
 double ah__run_loss(const struct ah_run *run, int64_t iteration)
@@ -27,4 +27,10 @@ const double *ah__run_norms(const struct ah_run *run, int64_t iteration)
 float *ah__run_scale(const struct ah_run *run, int64_t iteration)
 {
     return (float *)(void *)(ah__host_results(&run->memory, iteration) + AH_RESULTS_SCALE);
+}
+
+void ah__run_busy(int64_t busy_ns[AH_LANE_COUNT], const struct ah_run *run)
+{
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
+        busy_ns[lane] = run->busy_ns[lane];
 }

@@ -59,6 +59,10 @@ static inline struct ah_label ah__item_label(const struct ah_item *item)
     return (struct ah_label){ah__item_names[item->kind], item->partition, item->iteration};
 }
 
+/* An item without buffer, set or sum. It is copied, since a search begins many millions of items and clearing one takes
+ * longer. */
+extern const struct ah_item ah__item_none;
+
 /* An item that has run, with times by the device's clock. */
 struct ah_span {
     struct ah_item item;

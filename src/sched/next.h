@@ -10,10 +10,6 @@ static inline void wait_for(const struct ah_sched *sched, struct ah_next *next, 
         next->wait[next->waits++] = of->event;
 }
 
-/* An item without buffer, set or sum. It is copied, since a search begins many millions of items and clearing one takes
- * longer. */
-extern const struct ah_item ah__item_none;
-
 static inline void next_init(const struct ah_sched *sched, struct ah_next *next, enum ah_item_kind kind,
                              enum ah_lane lane, int partition, int64_t round)
 {

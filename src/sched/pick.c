@@ -368,8 +368,6 @@ static bool reduce_ready(const struct ah_sched *sched, struct ah_next *next, con
     return true;
 }
 
-const struct ah_item ah__item_none = {.sum = -1, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1};
-
 /* Chooses the next collective, in one order whatever the timing: all ranks must start the same one. */
 static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
 {

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -159,14 +161,26 @@ static int named_open(struct ah_disk_file *file)
     return status;
 }
 
+/* Makes btrfs write in place: it would write each block elsewhere, and run out of room that is allocated. */
+static void in_place_set(const struct ah_disk_file *file)
+{
+    struct statfs info;
+    int flags;
+    if (fstatfs(file->fd, &info) != 0 || info.f_type != BTRFS_SUPER_MAGIC || ioctl(file->fd, FS_IOC_GETFLAGS, &flags))
+        return;
+    flags |= FS_NOCOW_FL;
+    (void)ioctl(file->fd, FS_IOC_SETFLAGS, &flags);
+}
+
 int ah__disk_file_open(struct ah_disk_file *file)
 {
     file->fd = call.nameless(file->folder);
-    if (file->fd >= 0)
-        return AH_OK;
-    if (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOSYS || errno == ENOENT)
-        return named_open(file);
-    return fail_folder(file->folder, "make a file in this folder");
+    if (file->fd < 0 && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOSYS && errno != ENOENT)
+        return fail_folder(file->folder, "make a file in this folder");
+    if (file->fd < 0)
+        AH_TRY(named_open(file));
+    in_place_set(file);
+    return AH_OK;
 }
 
 static char *aligned(char *memory)

@@ -187,9 +187,11 @@ static void operands_parse(struct ptx_parse *p, struct ptx_instr *in)
 
 static void memory_note(struct ptx_entry *e, const struct ptx_instr *in)
 {
-    unsigned bytes = ptx_type_bytes(in->type);
-    if ((in->op->kind == LOADS || in->op->kind == STORES) && in->space != PARAM && bytes < e->narrowest)
-        e->narrowest = bytes;
+    unsigned char log2 = (unsigned char)__builtin_ctz(ptx_type_bytes(in->type));
+    bool accesses = in->op->kind == LOADS || in->op->kind == STORES;
+    for (int shared = 0; shared < 2; shared++)
+        if (accesses && (in->space == GENERIC || in->space == (shared ? SHARED : GLOBAL)) && log2 < e->granule[shared])
+            e->granule[shared] = log2;
 }
 
 static void instr_parse(struct ptx_parse *p)

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+static const double PI = 3.14159265358979323846;
+
 /* ---- values */
 
 static inline float f32_of(uint64_t bits)
@@ -39,89 +41,50 @@ static inline uint64_t bits64_of(double x)
 
 static inline float flushed(const struct ptx_instr *in, float x)
 {
-    return in->ftz && !(bits_of(x) & 0x7F800000U) ? f32_of(bits_of(x) & 0x80000000U) : x;
+    uint32_t bits = (uint32_t)bits_of(x);
+    return f32_of(in->ftz && !(bits & 0x7F800000U) ? bits & 0x80000000U : bits);
 }
 
 /* An operand, and a result: NaN is one value. */
 #define X(operand) flushed(in, f32_of(operand))
 static inline uint64_t result_of(const struct ptx_instr *in, float x)
 {
-    if (x != x)
-        return in->sat ? 0 : 0x7FFFFFFFU;
-    x = flushed(in, x);
-    return bits_of(!in->sat ? x : x <= 0 ? 0 : x > 1 ? 1 : x);
+    uint64_t bits = x != x ? 0x7FFFFFFFU : bits_of(flushed(in, x));
+    return !in->sat ? bits : x != x || x <= 0 ? 0 : bits_of(x > 1 ? 1 : x);
 }
 
-static inline uint64_t result64_of(double x)
+/* A function over lanes as EACH makes it, called while the environment rounds as the instruction says. */
+#define ROUNDED(name, expression)                                                                                      \
+    EACH(name##_lanes, expression)                                                                                     \
+    static void name(const struct ptx_instr *in, uint64_t *d, const uint64_t *const *s, uint32_t mask)                 \
+    {                                                                                                                  \
+        rounded_call(name##_lanes, in, d, s, mask);                                                                    \
+    }
+static void rounded_call(ptx_lanes *volatile lanes, const struct ptx_instr *in, uint64_t *d, const uint64_t *const *s,
+                         uint32_t mask)
 {
-    return bits64_of(x);
+    static const int ways[] = {[RZ] = FE_TOWARDZERO, [RM] = FE_DOWNWARD, [RP] = FE_UPWARD};
+    bool otherwise = in->rounding == RZ || in->rounding == RM || in->rounding == RP;
+    if (otherwise)
+        fesetround(ways[in->rounding]);
+    lanes(in, d, s, mask);
+    if (otherwise)
+        fesetround(FE_TONEAREST);
 }
 
-/* Rounds as the instruction says while an expression is computed. */
-#define ROUNDED(type, expression)                                                                                      \
-    static const int ways[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};                                   \
-    if (in->rounding == RN)                                                                                            \
-        return expression;                                                                                             \
-    fesetround(ways[in->rounding & 3]);                                                                                \
-    volatile type result = expression;                                                                                 \
-    fesetround(FE_TONEAREST);                                                                                          \
-    return result
-
-static float add_f32(const struct ptx_instr *in, volatile float a, float b)
-{
-    ROUNDED(float, a + b);
-}
-static float mul_f32(const struct ptx_instr *in, volatile float a, float b)
-{
-    ROUNDED(float, a *b);
-}
-static float div_f32(const struct ptx_instr *in, volatile float a, float b)
-{
-    ROUNDED(float, a / b);
-}
-static float sqrt_f32(const struct ptx_instr *in, volatile float a)
-{
-    ROUNDED(float, sqrtf(a));
-}
-static float fma_f32(const struct ptx_instr *in, volatile float a, float b, float c)
-{
-    ROUNDED(float, fmaf(a, b, c));
-}
-static double add_f64(const struct ptx_instr *in, volatile double a, double b)
-{
-    ROUNDED(double, a + b);
-}
-static double mul_f64(const struct ptx_instr *in, volatile double a, double b)
-{
-    ROUNDED(double, a *b);
-}
-static double div_f64(const struct ptx_instr *in, volatile double a, double b)
-{
-    ROUNDED(double, a / b);
-}
-static double sqrt_f64(const struct ptx_instr *in, volatile double a)
-{
-    ROUNDED(double, sqrt(a));
-}
-static double fma_f64(const struct ptx_instr *in, volatile double a, double b, double c)
-{
-    ROUNDED(double, fma(a, b, c));
-}
-
-EACH(f32_add, result_of(in, add_f32(in, X(A), X(B))))
-EACH(f32_sub, result_of(in, add_f32(in, X(A), -X(B))))
-EACH(f32_mul, result_of(in, mul_f32(in, X(A), X(B))))
-EACH(f32_div, result_of(in, div_f32(in, X(A), X(B))))
-EACH(f32_fma, result_of(in, fma_f32(in, X(A), X(B), X(C))))
-EACH(f32_sqrt, result_of(in, sqrt_f32(in, X(A))))
-EACH(f32_rcp, result_of(in, div_f32(in, 1, X(A))))
-EACH(f64_add, result64_of(add_f64(in, f64_of(A), f64_of(B))))
-EACH(f64_sub, result64_of(add_f64(in, f64_of(A), -f64_of(B))))
-EACH(f64_mul, result64_of(mul_f64(in, f64_of(A), f64_of(B))))
-EACH(f64_div, result64_of(div_f64(in, f64_of(A), f64_of(B))))
-EACH(f64_fma, result64_of(fma_f64(in, f64_of(A), f64_of(B), f64_of(C))))
-EACH(f64_sqrt, result64_of(sqrt_f64(in, f64_of(A))))
-EACH(f64_rcp, result64_of(div_f64(in, 1, f64_of(A))))
+/* Both widths of an operation. */
+#define D(operand) f64_of(operand)
+#define WIDTHS(name, single, twofold)                                                                                  \
+    ROUNDED(f32_##name, result_of(in, single))                                                                         \
+    ROUNDED(f64_##name, bits64_of(twofold))
+#define BINARY(name, sign) WIDTHS(name, X(A) sign X(B), D(A) sign D(B))
+BINARY(add, +)
+BINARY(sub, -)
+BINARY(mul, *)
+BINARY(div, /)
+WIDTHS(rcp, 1 / X(A), 1 / D(A))
+WIDTHS(fma, fmaf(X(A), X(B), X(C)), fma(D(A), D(B), D(C)))
+WIDTHS(sqrt, sqrtf(X(A)), sqrt(D(A)))
 
 EACH(f32_neg, bits_of(X(A)) ^ 0x80000000U)
 EACH(f32_abs, bits_of(X(A)) & 0x7FFFFFFFU)
@@ -145,8 +108,8 @@ static uint64_t chosen(const struct ptx_instr *in, float a, float b, double way)
 }
 EACH(f32_min, chosen(in, X(A), X(B), lesser((double)X(A), (double)X(B))))
 EACH(f32_max, chosen(in, X(A), X(B), greater((double)X(A), (double)X(B))))
-EACH(f64_min, bits64_of(lesser(f64_of(A), f64_of(B))))
-EACH(f64_max, bits64_of(greater(f64_of(A), f64_of(B))))
+EACH(f64_min, bits64_of(lesser(D(A), D(B))))
+EACH(f64_max, bits64_of(greater(D(A), D(B))))
 
 static uint64_t setp_f32(const struct ptx_instr *in, float a, float b, uint64_t with)
 {
@@ -157,55 +120,79 @@ static uint64_t setp_f64(const struct ptx_instr *in, double a, double b, uint64_
     return combined(in, compared(in->compare, a < b, a == b, a != a || b != b), with);
 }
 EACH(f32_setp, setp_f32(in, X(A), X(B), C))
-EACH(f64_setp, setp_f64(in, f64_of(A), f64_of(B), C))
+EACH(f64_setp, setp_f64(in, D(A), D(B), C))
 
-/* ---- approximations: the exact result, or that far beside it as the ISA allows */
+/* ---- approximations: the exact result, or as far beside it as PTX ISA, section 9.7.3, allows */
+
+/* -1, 0 or 1. */
+static inline int end_of(const struct ptx_instr *in)
+{
+    enum ptx_approximate end = in->module->approximate;
+    return end == PTX_LOW ? -1 : end == PTX_HIGH;
+}
 
 /* `places` units in the last place. Zeros and what is no finite number are exact. */
 static uint64_t beside(const struct ptx_instr *in, double exact, int places)
 {
-    float x = flushed(in, (float)exact), to = in->module->approximate == PTX_LOW ? -INFINITY : INFINITY;
-    for (int i = 0; i < places && in->module->approximate != PTX_EXACT && isfinite(x) && x != 0; i++)
+    float x = flushed(in, (float)exact), to = end_of(in) < 0 ? -INFINITY : INFINITY;
+    for (int i = 0; i < places && end_of(in) && isfinite(x) && x != 0; i++)
         x = nextafterf(x, to);
     return result_of(in, x);
 }
 
-/* By a relative error. */
+/* By a relative, and by an absolute error. */
 static uint64_t about(const struct ptx_instr *in, double exact, double error)
 {
-    enum ptx_approximate end = in->module->approximate;
-    return result_of(in, (float)(exact * (1 + (end == PTX_EXACT ? 0 : end == PTX_LOW ? -error : error))));
+    return result_of(in, (float)(exact * (1 + end_of(in) * error)));
+}
+static uint64_t around(const struct ptx_instr *in, double exact, double error)
+{
+    return result_of(in, (float)(exact + end_of(in) * error));
 }
 
-/* Exact powers of two come out of ex2 for whole numbers on every GPU; the ISA grants 2 places all the same. */
-EACH(f32_ex2, beside(in, exp2((double)X(A)), A << 1 & 0xFFFFFFFFU ? 2 : 0))
-EACH(f32_lg2, X(A) == 1 ? 0 : about(in, log2((double)X(A)), 0x1p-22))
+/* Two places from the correctly rounded result; 2^0 is one of the ISA's exact rows. */
+EACH(f32_ex2, beside(in, exp2((double)X(A)), X(A) == 0 ? 0 : 2))
 EACH(f32_rcp_approx, beside(in, 1 / (double)X(A), 1))
-EACH(f32_rsqrt_approx, about(in, 1 / sqrt((double)X(A)), 0x1.12p-23))
+EACH(f32_rsqrt_approx, about(in, 1 / sqrt((double)X(A)), 0x1.126p-23)) /* 2^-22.9 */
 EACH(f32_sqrt_approx, about(in, sqrt((double)X(A)), 0x1p-23))
+EACH(f32_div_full, beside(in, (double)X(A) / (double)X(B), 2))
+EACH(f32_tanh, about(in, tanh((double)X(A)), 0x1p-11))
 
-/* The upper half of a double alone is read and written. */
+/* An absolute error from 0.5 to 2, where results are near 0; a relative one elsewhere. */
+static uint64_t logarithm(const struct ptx_instr *in, double x)
+{
+    return x > 0.5 && x < 2 ? around(in, log2(x), 0x1p-22) : about(in, log2(x), 0x1p-22);
+}
+EACH(f32_lg2, logarithm(in, (double)X(A)))
+
+/* a * (1 / b): behind 2^126 the reciprocal is a denormal, which is zero. */
+static uint64_t quotient(const struct ptx_instr *in, double a, double b)
+{
+    if (fabs(b) > 0x1p126 && !isinf(b))
+        return result_of(in, (float)(a * copysign(0, b)));
+    return beside(in, a / b, 2);
+}
+EACH(f32_div_approx, quotient(in, (double)X(A), (double)X(B)))
+
+/* Beyond 100 pi the ISA promises nothing, and neither does this. */
+static uint64_t wave(const struct ptx_instr *in, double x, double exact)
+{
+    return x == 0 ? result_of(in, (float)exact)
+                  : around(in, exact, fabs(x) <= 2 * PI ? 0x1.6ap-21 : 0x1.3bp-15); /* 2^-20.5, 2^-14.7 */
+}
+EACH(f32_sin, wave(in, (double)X(A), sin((double)X(A))))
+EACH(f32_cos, wave(in, (double)X(A), cos((double)X(A))))
+
+/* The upper half of a double alone is read and written. The ISA calls it gross and says no error: here one place. */
 static uint64_t reciprocal_gross(const struct ptx_instr *in, uint64_t a)
 {
     double x = 1 / f64_of(a & ~0xFFFFFFFFULL);
     uint64_t upper = bits64_of(x) >> 32;
     if (isfinite(x) && x != 0)
-        upper += in->module->approximate == PTX_LOW ? -1ULL : in->module->approximate == PTX_HIGH;
+        upper += (uint64_t)(int64_t)end_of(in);
     return upper << 32;
 }
 EACH(f64_rcp_approx, reciprocal_gross(in, A))
-EACH(f32_div_approx, beside(in, (double)X(A) / (double)X(B), 2))
-EACH(f32_tanh, about(in, tanh((double)X(A)), 0x1p-11))
-
-static uint64_t wave(const struct ptx_instr *in, double exact)
-{
-    double error = in->module->approximate == PTX_EXACT ? 0
-                   : in->module->approximate == PTX_LOW ? -0x1.6ap-21
-                                                        : 0x1.6ap-21;
-    return result_of(in, (float)(exact + error));
-}
-EACH(f32_sin, wave(in, sin((double)X(A))))
-EACH(f32_cos, wave(in, cos((double)X(A))))
 
 /* ---- conversions */
 
@@ -277,24 +264,13 @@ static uint64_t extended(enum ptx_type type, uint64_t bits)
     return is_signed(type) ? (uint64_t)((int64_t)(bits << shift) >> shift) : bits << shift >> shift;
 }
 
-static float whole_to_float(const struct ptx_instr *in, uint64_t bits)
-{
-    volatile uint64_t x = bits;
-    ROUNDED(float, is_signed(in->from) ? (float)(int64_t)x : (float)x);
-}
-
-static float narrowed(const struct ptx_instr *in, volatile double x)
-{
-    ROUNDED(float, (float)x);
-}
-
 static uint64_t from_float(const struct ptx_instr *in, double x)
 {
     switch (in->type) {
     case F32:
         if (in->rounding >= RNI)
             x = rounded(x, in->rounding);
-        return result_of(in, narrowed(in, x));
+        return result_of(in, (float)x);
     case F64:
         return bits64_of(in->rounding >= RNI ? rounded(x, in->rounding) : x);
     case BF16:
@@ -310,12 +286,15 @@ static uint64_t converted(const struct ptx_instr *in, uint64_t bits)
         return from_float(in, float_value(in, bits));
     bits = extended(in->from, bits);
     if (in->type == F32)
-        return result_of(in, whole_to_float(in, bits));
-    if (in->type == F64)
-        return bits64_of(is_signed(in->from) ? (double)(int64_t)bits : (double)bits);
-    return extended(in->type, bits);
+        return result_of(in, is_signed(in->from) ? (float)(int64_t)bits : (float)bits);
+    return bits64_of(is_signed(in->from) ? (double)(int64_t)bits : (double)bits);
 }
-EACH(cvt, converted(in, A))
+ROUNDED(cvt_float, converted(in, A))
+EACH(cvt_whole, extended(in->type, extended(in->from, A)))
+static void cvt(const struct ptx_instr *in, uint64_t *d, const uint64_t *const *s, uint32_t mask)
+{
+    (is_float(in->type) || is_float(in->from) ? cvt_float : cvt_whole)(in, d, s, mask);
+}
 EACH(cvt_two, bf16_bits(X(A), in->rounding) << 16 | bf16_bits(X(B), in->rounding))
 
 #define T(t) (1U << (t))
@@ -326,7 +305,7 @@ static const struct ptx_op table[] = {
     {"fma", LANES, T(F32), M_ROUNDING, M_FTZ | M_SAT, 1, 3, f32_fma, 0},
     {"div", LANES, T(F32), M_ROUNDING, M_FTZ, 1, 2, f32_div, 0},
     {"div", LANES, T(F32), M_APPROX, M_FTZ, 1, 2, f32_div_approx, 0},
-    {"div", LANES, T(F32), M_FULL, M_FTZ, 1, 2, f32_div_approx, 0},
+    {"div", LANES, T(F32), M_FULL, M_FTZ, 1, 2, f32_div_full, 0},
     {"rcp", LANES, T(F32), M_ROUNDING, M_FTZ, 1, 1, f32_rcp, 0},
     {"rcp", LANES, T(F32), M_APPROX, M_FTZ, 1, 1, f32_rcp_approx, 0},
     {"sqrt", LANES, T(F32), M_ROUNDING, M_FTZ, 1, 1, f32_sqrt, 0},

@@ -49,7 +49,7 @@ enum {
 };
 
 struct ptx_instr;
-/* Computes d of a, b and c for the lanes of the mask. */
+/* Computes d of four operands for the lanes of the mask. */
 typedef void ptx_lanes(const struct ptx_instr *in, uint64_t *d, const uint64_t *const *s, uint32_t mask);
 
 enum ptx_kind { LANES, COPIES, PACKS, LOADS, STORES, BRANCHES, BARRIER, EXCHANGES, ENDS, TRAPS };
@@ -105,7 +105,7 @@ struct ptx_symbol {
 };
 
 struct ptx_prefix {
-    char name[16];
+    char name[32];
     int first, count;
 };
 
@@ -122,9 +122,9 @@ struct ptx_entry {
     } * param;
     int params;
     size_t param_bytes, shared_bytes, local_bytes;
-    unsigned threads_most; /* .maxntid, or 1024 */
-    unsigned narrowest;    /* bytes of the smallest access to memory */
-    bool dynamic;          /* it has extern shared memory */
+    unsigned threads_most;    /* .maxntid, or 1024 */
+    unsigned char granule[2]; /* log2 of the bytes of the smallest access: to global, and to shared memory */
+    bool dynamic;             /* it has extern shared memory */
     unsigned char *executed;
     long launches;
 };
@@ -214,7 +214,7 @@ void ptx_store(struct ptx_warp *warp, const struct ptx_instr *in, uint32_t mask)
 void ptx_trace_read(struct ptx_warp *warp, const struct ptx_instr *in, struct ptx_trace *t, unsigned lane, bool shared);
 void ptx_trace_write(struct ptx_warp *warp, const struct ptx_instr *in, struct ptx_trace *t, unsigned lane, bool shared,
                      bool same);
-struct ptx_trace *ptx_trace_at(uint64_t address, unsigned granule);
+struct ptx_trace *ptx_trace_at(uint64_t address, unsigned granule); /* log2 of its bytes */
 void ptx_trace_sync(struct ptx_warp *warp, uint32_t lanes);
 
 #endif

@@ -24,8 +24,8 @@ static bool within(uint64_t offset, unsigned bytes, uint64_t size)
     return offset <= size && bytes <= size - offset;
 }
 
-static struct place shared_place(struct ptx_warp *warp, const struct ptx_instr *in, unsigned lane, uint64_t address,
-                                 unsigned bytes)
+static inline struct place shared_place(struct ptx_warp *warp, const struct ptx_instr *in, unsigned lane,
+                                        uint64_t address, unsigned bytes)
 {
     struct ptx_run *run = warp->run;
     size_t fixed = run->entry->shared_bytes, behind = (fixed + 15) / 16 * 16;
@@ -35,8 +35,8 @@ static struct place shared_place(struct ptx_warp *warp, const struct ptx_instr *
     return (struct place){run->shared + offset, SHARED, offset};
 }
 
-static struct place global_place(struct ptx_warp *warp, const struct ptx_instr *in, unsigned lane, uint64_t address,
-                                 unsigned bytes)
+static inline struct place global_place(struct ptx_warp *warp, const struct ptx_instr *in, unsigned lane,
+                                        uint64_t address, unsigned bytes)
 {
     struct ptx_run *run = warp->run;
     const struct ptx_module *m = run->entry->module;
@@ -54,8 +54,8 @@ static struct place global_place(struct ptx_warp *warp, const struct ptx_instr *
     return (struct place){(char *)(uintptr_t)address, GLOBAL, address};
 }
 
-static struct place place_of(struct ptx_warp *warp, const struct ptx_instr *in, unsigned lane, uint64_t address,
-                             unsigned bytes)
+static inline struct place place_of(struct ptx_warp *warp, const struct ptx_instr *in, unsigned lane, uint64_t address,
+                                    unsigned bytes)
 {
     struct ptx_run *run = warp->run;
     const struct ptx_entry *e = run->entry;
@@ -77,13 +77,46 @@ static struct place place_of(struct ptx_warp *warp, const struct ptx_instr *in, 
     return global_place(warp, in, lane, address, bytes);
 }
 
-static struct place access_check(struct ptx_warp *warp, const struct ptx_instr *in, unsigned lane, uint64_t address,
-                                 unsigned bytes)
+static inline struct place access_check(struct ptx_warp *warp, const struct ptx_instr *in, unsigned lane,
+                                        uint64_t address, unsigned bytes)
 {
-    if (address % bytes)
+    if (address & (bytes - 1))
         ptx_stop(warp->run, in, "thread %u accesses %u bytes at the address 0x%llx, which is no multiple of them",
                  warp->index * WARP + lane, bytes, (unsigned long long)address);
     return place_of(warp, in, lane, address, bytes);
+}
+
+/* ---- values of 1, 2, 4 or 8 bytes in memory */
+
+static inline uint64_t value_read(const char *at, unsigned bytes)
+{
+    switch (bytes) {
+    case 1:
+        return *(const unsigned char *)at;
+    case 2:
+        return *(const uint16_t *)(const void *)at;
+    case 4:
+        return *(const uint32_t *)(const void *)at;
+    default:
+        return *(const uint64_t *)(const void *)at;
+    }
+}
+
+static inline void value_write(char *at, uint64_t value, unsigned bytes)
+{
+    switch (bytes) {
+    case 1:
+        *(unsigned char *)at = (unsigned char)value;
+        break;
+    case 2:
+        *(uint16_t *)(void *)at = (uint16_t)value;
+        break;
+    case 4:
+        *(uint32_t *)(void *)at = (uint32_t)value;
+        break;
+    default:
+        *(uint64_t *)(void *)at = value;
+    }
 }
 
 /* ---- hazards */
@@ -91,13 +124,13 @@ static struct place access_check(struct ptx_warp *warp, const struct ptx_instr *
 static void trace_access(struct ptx_warp *warp, const struct ptx_instr *in, unsigned lane, const struct place *place,
                          unsigned bytes, const char *written)
 {
-    unsigned granule = warp->run->entry->narrowest;
     bool shared = place->space == SHARED;
-    struct ptx_trace *t =
-        shared ? &warp->run->shared_trace[place->offset / granule] : ptx_trace_at(place->offset, granule);
-    for (unsigned i = 0; i < bytes; i += granule, t++) {
+    unsigned log2 = warp->run->entry->granule[shared];
+    struct ptx_trace *t = shared ? &warp->run->shared_trace[place->offset >> log2] : ptx_trace_at(place->offset, log2);
+    for (unsigned i = 0; i < bytes; i += 1U << log2, t++) {
         if (written)
-            ptx_trace_write(warp, in, t, lane, shared, memcmp(place->at + i, written + i, granule) == 0);
+            ptx_trace_write(warp, in, t, lane, shared,
+                            value_read(place->at + i, 1U << log2) == value_read(written + i, 1U << log2));
         else
             ptx_trace_read(warp, in, t, lane, shared);
     }
@@ -143,11 +176,9 @@ void ptx_load(struct ptx_warp *warp, const struct ptx_instr *in, uint32_t mask)
             continue;
         struct place place = access_check(warp, in, lane, address[lane] + (uint64_t)in->offset, bytes);
         access_note(warp, in, lane, &place, bytes, NULL);
-        for (int i = 0; i < in->results; i++) {
-            uint64_t bits = 0;
-            memcpy(&bits, place.at + (unsigned)i * each, each);
-            warp->reg[(size_t)in->result[i] * WARP + lane] = sign_extended(in->type, bits);
-        }
+        for (int i = 0; i < in->results; i++)
+            warp->reg[(size_t)in->result[i] * WARP + lane] =
+                sign_extended(in->type, value_read(place.at + (unsigned)i * each, each));
     }
     for (int i = 0; i < in->results; i++)
         warp->defined[in->result[i]] |= mask;
@@ -160,14 +191,14 @@ void ptx_store(struct ptx_warp *warp, const struct ptx_instr *in, uint32_t mask)
     for (int i = 0; i < in->sources; i++)
         value[i] = ptx_source(warp, in, in->source[i], mask);
     for (unsigned lane = 0; lane < WARP; lane++) {
-        char written[VECTOR_MOST * 8];
+        _Alignas(8) char written[VECTOR_MOST * 8];
         if (!(mask >> lane & 1))
             continue;
         struct place place = access_check(warp, in, lane, address[lane] + (uint64_t)in->offset, bytes);
         if (place.space == PARAM)
             ptx_stop(warp->run, in, "a store to parameter memory");
         for (int i = 0; i < in->sources; i++)
-            memcpy(written + (unsigned)i * each, &value[i][lane], each);
+            value_write(written + (unsigned)i * each, value[i][lane], each);
         access_note(warp, in, lane, &place, bytes, written);
         memcpy(place.at, written, bytes);
     }

@@ -85,7 +85,7 @@ static uint64_t bits_insert(uint64_t from, uint64_t to, uint64_t at, uint64_t le
     uint64_t mask = first > 31 || bits == 0 ? 0 : (bits > 31 ? 0xFFFFFFFFULL : (1ULL << bits) - 1) << first;
     return (uint32_t)((to & ~mask) | ((first > 31 ? 0 : from << first) & mask));
 }
-EACH(b32_bfi, bits_insert(A, B, C, s[3][l]))
+EACH(b32_bfi, bits_insert(A, B, C, LAST))
 
 static uint64_t bytes_permuted(uint64_t a, uint64_t b, uint64_t how)
 {
@@ -107,7 +107,7 @@ static uint64_t looked_up(uint32_t a, uint32_t b, uint32_t c, uint64_t table)
             out |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
     return out;
 }
-EACH(b32_lop3, looked_up((uint32_t)A, (uint32_t)B, (uint32_t)C, s[3][l]))
+EACH(b32_lop3, looked_up((uint32_t)A, (uint32_t)B, (uint32_t)C, LAST))
 
 static uint64_t funnel(const struct ptx_instr *in, uint32_t a, uint32_t b, uint32_t by)
 {

@@ -4,18 +4,26 @@
 
 #include "inside.h"
 
+#include <string.h>
+
 /* The operands of lane l. */
-#define A s[0][l]
-#define B s[1][l]
-#define C s[2][l]
+#define A s0[l]
+#define B s1[l]
+#define C s2[l]
+#define LAST s3[l]
+/* No store of a result changes the instruction (restrict), or an operand before all are computed: so loops are those of
+ * vectors. */
 #define EACH(name, expression)                                                                                         \
-    static void name(const struct ptx_instr *in, uint64_t *d, const uint64_t *const *s, uint32_t mask)                 \
+    static void name(const struct ptx_instr *restrict in, uint64_t *d, const uint64_t *const *s, uint32_t mask)        \
     {                                                                                                                  \
-        (void)in;                                                                                                      \
-        if (mask == 0xFFFFFFFFU)                                                                                       \
+        const uint64_t *const s0 = s[0], *const s1 = s[1], *const s2 = s[2], *const s3 = s[3];                         \
+        uint64_t out[WARP];                                                                                            \
+        (void)in, (void)s0, (void)s1, (void)s2, (void)s3;                                                              \
+        if (mask == 0xFFFFFFFFU) {                                                                                     \
             for (int l = 0; l < WARP; l++)                                                                             \
-                d[l] = (uint64_t)(expression);                                                                         \
-        else                                                                                                           \
+                out[l] = (uint64_t)(expression);                                                                       \
+            memcpy(d, out, sizeof out);                                                                                \
+        } else                                                                                                         \
             for (int l = 0; l < WARP; l++)                                                                             \
                 if (mask >> l & 1)                                                                                     \
                     d[l] = (uint64_t)(expression);                                                                     \

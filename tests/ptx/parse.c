@@ -173,7 +173,7 @@ static void entry_parse(struct ptx_parse *p)
     p->module->entry = p->entry = entry;
     entry->module = p->module;
     entry->name = taken(strdup(ptx_text_next(&p->text)));
-    entry->narrowest = 8;
+    entry->granule[0] = entry->granule[1] = 3;
     entry->shared_bytes = p->module->shared_bytes;
     p->file = p->file_line = 0;
     params_parse(p);

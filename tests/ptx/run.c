@@ -168,7 +168,7 @@ static void run_init(struct ptx_run *run)
     run->warps = (run->threads + WARP - 1) / WARP;
     run->shared_bytes = (e->shared_bytes + 15) / 16 * 16 + launch->shared_bytes;
     run->shared = zeroed(run->shared_bytes + 16, 1);
-    run->shared_trace = zeroed(run->shared_bytes / e->narrowest + 1, sizeof *run->shared_trace);
+    run->shared_trace = zeroed((run->shared_bytes >> e->granule[1]) + 1, sizeof *run->shared_trace);
     run->param = zeroed(e->param_bytes, 1);
     run->constant = zeroed((size_t)e->constants * WARP, sizeof *run->constant);
     memcpy(run->param, launch->params, e->param_bytes);

@@ -1,13 +1,7 @@
 /* Every opcode of the table on values whose results are known by hand. */
-#include "kernel.h"
+#include "op_case.h"
 
 #include <math.h>
-
-/* The lines compute register 0 of its class (r, rd, rs, f, fd, p) from 1 to 4, which hold the low bits of a to d. */
-struct op_case {
-    const char *line;
-    uint64_t a, b, c, expected;
-};
 
 #define F(x) 0x##x##U
 enum { ONE = 0x3F800000, TWO = 0x40000000, HALF = 0x3F000000, MINUS_ONE = (int)0xBF800000 };
@@ -191,43 +185,6 @@ static const struct op_case cases[] = {
     {"{ .reg .b32 %r5; .reg .b32 alone; mov.u32 alone, 3; mov.u32 %r5, alone; add.s32 %r0, %r5, 1; }", 0, 0, 0, 4},
 };
 
-/* The class of the register that is stored. */
-static const char *stored(const char *line)
-{
-    static const char *const classes[][2] = {
-        {"%r0", "st.global.u32 [%rd1], %r0;"},   {"%rd0", "st.global.u64 [%rd1], %rd0;"},
-        {"%rs0", "st.global.u16 [%rd1], %rs0;"}, {"%f0", "st.global.f32 [%rd1], %f0;"},
-        {"%fd0", "st.global.f64 [%rd1], %fd0;"}, {"%p0", "selp.u32 %r0, 1, 0, %p0;st.global.u32 [%rd1], %r0;"}};
-    for (size_t i = 0; i < AH_LENGTH(classes); i++)
-        if (strstr(line, classes[i][0]))
-            return classes[i][1];
-    return "";
-}
-
-/* Operands in all classes; the buffer's address moves out of their way. */
-#define OPERANDS                                                                                                       \
-    "mov.u64 %rd30, %rd1;ld.global.u64 %rd2, [%rd30+16];ld.global.u64 %rd3, [%rd30+24];ld.global.u64 %rd1, [%rd30+8];" \
-    "cvt.u32.u64 %r1, %rd1;cvt.u32.u64 %r2, %rd2;cvt.u32.u64 %r3, %rd3;"                                               \
-    "cvt.u16.u64 %rs1, %rd1;cvt.u16.u64 %rs2, %rd2;cvt.u16.u64 %rs3, %rd3;"                                            \
-    "mov.b32 %f1, %r1;mov.b32 %f2, %r2;mov.b32 %f3, %r3;mov.b64 %fd1, %rd1;mov.b64 %fd2, %rd2;"                        \
-    "setp.eq.s64 %p1, %rd1, 1;setp.eq.s64 %p2, %rd2, 1;setp.eq.s64 %p3, %rd3, 1;\n"
-
-static void op_check(const struct op_case *c)
-{
-    char lines[4096];
-    const uint64_t given[] = {0, c->a, c->b, c->c};
-    struct kernel_shape shape = {1, 1, 0, 0, PTX_EXACT};
-    memcpy(kernel_memory, given, sizeof given);
-    snprintf(lines, sizeof lines, "%s%s\nmov.u64 %%rd1, %%rd30;%s", OPERANDS, c->line, stored(c->line));
-    const char *said = kernel_run(lines, &shape);
-    if (said[0])
-        fail_msg("%s: %s", c->line, said);
-    if (kernel_memory[0] != c->expected)
-        fail_msg("%s of %llx, %llx, %llx: found %llx, expected %llx", c->line, (unsigned long long)c->a,
-                 (unsigned long long)c->b, (unsigned long long)c->c, (unsigned long long)kernel_memory[0],
-                 (unsigned long long)c->expected);
-}
-
 static void results_are_those_known_by_hand(void **state)
 {
     (void)state;
@@ -235,32 +192,65 @@ static void results_are_those_known_by_hand(void **state)
         op_check(&cases[i]);
 }
 
-/* Both ends of an approximation enclose the exact result, as far apart as documented. */
+/* The result of an instruction with one operand, or two. */
+static float approximated(const char *line, float x, float y, enum ptx_approximate end)
+{
+    char lines[256];
+    float result;
+    struct kernel_shape shape = {1, 1, 0, 0, end};
+    memcpy(kernel_memory, &x, sizeof x);
+    memcpy(kernel_memory + 1, &y, sizeof y);
+    snprintf(lines, sizeof lines,
+             "ld.global.f32 %%f1, [%%rd1];ld.global.f32 %%f2, [%%rd1+8];%s;st.global.f32 [%%rd1], %%f0;", line);
+    assert_string_equal(kernel_run(lines, &shape), "");
+    memcpy(&result, kernel_memory, sizeof result);
+    return result;
+}
+
+/* Both ends of an approximation are as far from the exact result as the ISA has it; results are rounded besides. */
 static void approximations_have_two_ends(void **state)
 {
     (void)state;
-    static const struct {
+    static const double near_one = 1.00390625, pi = 3.14159265358979323846;
+    const struct {
         const char *line;
-        double exact, error;
+        double x, y, exact, error;
     } rows[] = {
-        {"ex2.approx.ftz.f32", 2.8284271247461903, 2 * 0x1p-22}, {"rcp.approx.ftz.f32", 0.66666666666666663, 0x1p-23},
-        {"rsqrt.approx.f32", 0.81649658092772603, 0x1.2p-23},    {"sqrt.approx.f32", 1.2247448713915889, 0x1.1p-23},
-        {"lg2.approx.f32", 0.58496250072115619, 0x1.1p-22},      {"tanh.approx.f32", 0.9051482536448664, 0x1.1p-11},
-        {"sin.approx.f32", 0.99749498660405445, 0x1.7p-21}};
-    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
-        float end[3];
+        {"ex2.approx.ftz.f32 %f0, %f1", 1.5, 0, 2.8284271247461903, 2 * 0x1p-22},
+        {"rcp.approx.ftz.f32 %f0, %f1", 1.5, 0, 0.66666666666666663, 0x1p-24},
+        {"rsqrt.approx.f32 %f0, %f1", 1.5, 0, 0.81649658092772603, 0.81649658092772603 * exp2(-22.9)},
+        {"sqrt.approx.f32 %f0, %f1", 1.5, 0, 1.2247448713915889, 1.2247448713915889 * 0x1p-23},
+        {"div.approx.f32 %f0, %f1, %f2", 1, 3, 1 / 3.0, 2 * 0x1p-25},
+        {"div.full.f32 %f0, %f1, %f2", 1, 3, 1 / 3.0, 2 * 0x1p-25},
+        {"lg2.approx.f32 %f0, %f1", 3, 0, 1.5849625007211561, 1.5849625007211561 * 0x1p-22},
+        {"lg2.approx.f32 %f0, %f1", near_one, 0, log2(near_one), 0x1p-22}, /* absolute: a relative one is far less */
+        {"tanh.approx.f32 %f0, %f1", 1.5, 0, 0.9051482536448664, 0.9051482536448664 * 0x1p-11},
+        {"sin.approx.f32 %f0, %f1", 1.5, 0, 0.99749498660405445, exp2(-20.5)},
+        {"cos.approx.f32 %f0, %f1", 100, 0, cos(100), exp2(-14.7)},
+        {"sin.approx.f32 %f0, %f1", 3 * pi, 0, sin((double)(float)(3 * pi)), exp2(-14.7)},
+    };
+    for (size_t i = 0; i < AH_LENGTH(rows); i++)
         for (int which = PTX_EXACT; which <= PTX_HIGH; which++) {
-            char lines[256];
-            struct kernel_shape shape = {1, 1, 0, 0, (enum ptx_approximate)which};
-            snprintf(lines, sizeof lines, "%s %%f0, 0f3FC00000;st.global.f32 [%%rd1], %%f0;", rows[i].line);
-            assert_string_equal(kernel_run(lines, &shape), "");
-            memcpy(&end[which], kernel_memory, sizeof *end);
-            assert_true(fabs((double)end[which] - rows[i].exact) <= rows[i].error * 1.01 + 0x1p-24 * rows[i].exact * 2);
+            double error = which == PTX_EXACT ? 0 : which == PTX_LOW ? -rows[i].error : rows[i].error;
+            float found = approximated(rows[i].line, (float)rows[i].x, (float)rows[i].y, (enum ptx_approximate)which);
+            /* places are counted from the rounded result, whose binade may be the wider one */
+            if (!(fabs((double)found - rows[i].exact - error) <= 0x1p-23 * fabs(rows[i].exact) + fabs(error) / 256))
+                fail_msg("%s, %d: found %.9g, expected %.9g and %.3g", rows[i].line, which, (double)found,
+                         rows[i].exact, error);
         }
-        if (!(end[PTX_LOW] < end[PTX_EXACT] && end[PTX_EXACT] < end[PTX_HIGH]))
-            fail_msg("%s: %.9g, %.9g, %.9g", rows[i].line, (double)end[PTX_LOW], (double)end[PTX_EXACT],
-                     (double)end[PTX_HIGH]);
-    }
+}
+
+/* Quotients by what is above 2^126: the ISA says zero, or no number where the dividend is infinite. */
+static void quotients_end_at_large_denominators(void **state)
+{
+    (void)state;
+    static const char line[] = "div.approx.f32 %f0, %f1, %f2";
+    assert_true(approximated(line, 0x1p100F, 0x1p126F, PTX_EXACT) == 0x1p-26F);
+    assert_true(approximated(line, 0x1p100F, 0x1.8p126F, PTX_EXACT) == 0);
+    assert_true(signbit(approximated(line, -1, 0x1.8p126F, PTX_EXACT)));
+    assert_true(isnan(approximated(line, INFINITY, 0x1.8p126F, PTX_EXACT)));
+    assert_true(approximated(line, 3, INFINITY, PTX_EXACT) == 0);
+    assert_true(approximated("div.full.f32 %f0, %f1, %f2", 0x1p100F, 0x1.8p126F, PTX_EXACT) > 0);
 }
 
 /* Names of opcodes whose cases are in test_warps.c. */
@@ -306,5 +296,5 @@ static void what_is_unknown_is_refused_by_line(void **state)
 }
 
 AH_TEST_SUITE("ptx/ops", cmocka_unit_test(results_are_those_known_by_hand),
-              cmocka_unit_test(approximations_have_two_ends), cmocka_unit_test(every_opcode_has_a_case),
-              cmocka_unit_test(what_is_unknown_is_refused_by_line))
+              cmocka_unit_test(approximations_have_two_ends), cmocka_unit_test(quotients_end_at_large_denominators),
+              cmocka_unit_test(every_opcode_has_a_case), cmocka_unit_test(what_is_unknown_is_refused_by_line))

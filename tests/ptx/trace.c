@@ -19,17 +19,19 @@ static struct page {
 
 struct ptx_trace *ptx_trace_at(uint64_t address, unsigned granule)
 {
+    static size_t at;                                        /* most accesses are to the page of the last one */
     uint64_t number = (address >> PAGE_SHIFT) * 8 + granule; /* pages of other granules are others */
-    size_t at = (size_t)(number * 0x9E3779B97F4A7C15ULL >> 48) % PAGES;
+    if (pages[at].number != number)
+        at = (size_t)(number * 0x9E3779B97F4A7C15ULL >> 48) % PAGES;
     while (pages[at].trace && pages[at].number != number)
         at = (at + 1) % PAGES;
     if (!pages[at].trace) {
         pages[at].number = number;
-        pages[at].trace = calloc((1U << PAGE_SHIFT) / granule, sizeof(struct ptx_trace));
+        pages[at].trace = calloc((1U << PAGE_SHIFT) >> granule, sizeof(struct ptx_trace));
         if (!pages[at].trace)
             abort();
     }
-    return &pages[at].trace[(address & ((1U << PAGE_SHIFT) - 1)) / granule];
+    return &pages[at].trace[(address & ((1U << PAGE_SHIFT) - 1)) >> granule];
 }
 
 /* ---- order */

@@ -89,8 +89,8 @@ static void copy_run(struct ptx_warp *warp, const struct ptx_instr *in, uint32_t
 {
     int from = in->source[0], registers = warp->run->entry->registers, to = in->result[0];
     uint32_t known = from < registers ? warp->defined[from] : (uint32_t)FULL;
-    const uint64_t *s = ptx_source(warp, in, from, mask & known);
-    in->op->lanes(in, warp->reg + (size_t)to * WARP, &s, mask);
+    const uint64_t *s[] = {ptx_source(warp, in, from, mask & known), zeros, zeros, zeros};
+    in->op->lanes(in, warp->reg + (size_t)to * WARP, s, mask);
     warp->defined[to] = (warp->defined[to] & ~mask) | (known & mask);
 }
 
@@ -246,6 +246,9 @@ static void group_step(struct ptx_warp *warp, struct ptx_group *group)
     case ENDS:
         warp->live &= ~mask;
         group->lanes &= ~mask;
+        for (int i = 0; i < warp->groups; i++) /* others may have waited for these lanes */
+            if (warp->group[i].state == WAITS_WARP)
+                warp->group[i].state = RUNS;
         break;
     case TRAPS:
         ptx_stop(warp->run, in, "a trap");

@@ -14,9 +14,6 @@ void ah__buf_add(struct ah_buf *buf, const char *text, size_t length);
 /* Adds text escaped for the inside of a JSON string / an XML text or attribute. */
 void ah__buf_json(struct ah_buf *buf, const char *text);
 void ah__buf_xml(struct ah_buf *buf, const char *text);
-/* Returns the length in bytes of the UTF-8 character that begins a text of `length` bytes; 0 if it is cut or malformed,
- * or a zero byte. */
-size_t ah__utf8_length(const unsigned char *text, size_t length);
 void ah__buf_free(struct ah_buf *buf);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text.h"
 
 /* A scan of a text; the part between `at` and `end` is still to be read. */
 struct scan {

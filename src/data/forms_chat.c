@@ -8,13 +8,6 @@
 
 /* ---- keys beside a conversation ---------------------------------------------------------------------------------- */
 
-bool ah__form_is_filled(const cJSON *value)
-{
-    if (cJSON_IsString(value))
-        return *value->valuestring;
-    return value && !cJSON_IsNull(value) && !((cJSON_IsArray(value) || cJSON_IsObject(value)) && !value->child);
-}
-
 int ah__form_marks(struct ah_document *out, struct ah_form_record *record)
 {
     static const char *const keys[] = {"label", "kto_tag"};

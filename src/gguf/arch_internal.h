@@ -81,7 +81,9 @@ const char *ah__gguf_key_of(char room[AH_GGUF_KEY_SIZE], const struct ah_gguf_ar
 
 /* Reads a key; -1 if it is missing. */
 int ah__gguf_read_int(int64_t *out, const struct ah_gguf_config *config, const char *key);
-/* Copies a key into the tree under the name `as`, if the file has it. */
+/* Copies an integer that the file must have into the tree under the name `as`. */
+int ah__gguf_add_int(const struct ah_gguf_config *config, const char *key, const char *as);
+/* Copies a number into the tree, if the file has it. */
 int ah__gguf_add_double(const struct ah_gguf_config *config, const char *key, const char *as);
 /* Returns a float of the file with the fewest digits that give it back: 1e-05, not 9.99999974e-06. */
 double ah__gguf_shortest(double value);
@@ -107,16 +109,10 @@ bool ah__gguf_types_are(const struct ah_json *json, int64_t period);
 /* Notes a window that llama.cpp does not apply, if texts may be longer than it. */
 int ah__gguf_note_window(struct ah_buf *notes, const struct ah_json *json, const struct ah_gguf_arch *arch);
 
-/* Returns the factor by which YaRN enlarges queries and keys. */
-double ah__gguf_yarn_growth(double factor);
-/* Llama 3's factor of the i-th of `pairs` frequencies, as the model's authors publish it. llama.cpp has no keys for the
- * parameters and needs none; ours are written if a value is not the usual one. */
-struct ah_gguf_llama3 {
-    double theta, factor, low, high, original;
-};
+/* Keys of ours for the parameters of Llama 3's factors, for which llama.cpp has none and needs none; written if a value
+ * is not the usual one. */
 #define AH_GGUF_LLAMA3_FACTOR "rope.llama3.factor"
 #define AH_GGUF_LLAMA3_LOW "rope.llama3.low_freq_factor"
 #define AH_GGUF_LLAMA3_HIGH "rope.llama3.high_freq_factor"
-double ah__gguf_llama3(const struct ah_gguf_llama3 *rope, int64_t i, int64_t pairs);
 
 #endif

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/text.h"
 
 enum { NAME_MOST = 1024, ALIGNMENT = 32, KEY_LEAST = 13, TENSOR_LEAST = 33 };
 static const char magic[4] = {'G', 'G', 'U', 'F'};

@@ -4,12 +4,6 @@
 
 enum { PATH_BYTES = 256 };
 
-const char *const ah__value_names[] = {
-    [AH_VALUE_TOKENS] = "the token ids", [AH_VALUE_TARGETS] = "the targets", [AH_VALUE_POSITIONS] = "the positions",
-    [AH_VALUE_CACHE] = "a cache",        [AH_VALUE_PARAM] = "a parameter",   [AH_VALUE_ACTIVATION] = "an activation",
-    [AH_VALUE_SCALE] = "a scale",
-};
-
 static int check_loss(const struct ah_graph *graph, int loss)
 {
     if (loss < 0 || (size_t)loss >= graph->value_count)

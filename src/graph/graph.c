@@ -3,6 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const ah__value_names[] = {
+    [AH_VALUE_TOKENS] = "the token ids", [AH_VALUE_TARGETS] = "the targets", [AH_VALUE_POSITIONS] = "the positions",
+    [AH_VALUE_CACHE] = "a cache",        [AH_VALUE_PARAM] = "a parameter",   [AH_VALUE_ACTIVATION] = "an activation",
+    [AH_VALUE_SCALE] = "a scale",
+};
+
 enum { MAX_ELEMENTS_LOG2 = 48 }; /* limit of one value's elements; keeps byte counts far inside int64_t */
 
 int ah_graph_new(struct ah_graph **out, enum ah_dtype compute)

@@ -112,8 +112,8 @@ int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *
 /* Records a parameter of an adapter by its full name. */
 struct ah_tensor ah__graph_param_named(struct ah_graph *graph, const char *name, struct ah_shape shape,
                                        enum ah_init init, float std);
-/* Records x [.., I] times weight [O, I], without an adapter. */
-struct ah_tensor ah__graph_product(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight);
+/* Records an operator after checking its inputs. */
+struct ah_tensor ah__graph_record(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in);
 /* Returns true if the linear layer that reads `weight`, or rows of it, has it as [O, I]; false for [I, O] and if no
  * linear layer reads it. */
 bool ah__graph_is_out_in(const struct ah_graph *graph, int weight);

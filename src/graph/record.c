@@ -251,7 +251,7 @@ static int check_operands(const struct ah_graph *graph, enum ah_op op, struct ah
     return AH_OK;
 }
 
-static struct ah_tensor record(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in)
+struct ah_tensor ah__graph_record(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in)
 {
     const char *name = ah__op_table[op]->name;
     if (!recording(graph, name))
@@ -264,7 +264,7 @@ static struct ah_tensor record(struct ah_graph *graph, enum ah_op op, struct ah_
 
 struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor token_ids)
 {
-    return record(graph, AH_OP_EMBEDDING, (struct ah_attr){0}, ah__values(table.id, token_ids.id));
+    return ah__graph_record(graph, AH_OP_EMBEDDING, (struct ah_attr){0}, ah__values(table.id, token_ids.id));
 }
 
 struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table)
@@ -278,8 +278,9 @@ struct ah_tensor ah_graph_add_position_from(struct ah_graph *graph, struct ah_te
     struct ah_attr attr = {.first = first};
     int positions = positions_of(graph);
     if (positions < 0)
-        return record(graph, AH_OP_ADD_POSITION, attr, ah__values(x.id, table.id));
-    return ah_graph_add_inplace(graph, x, record(graph, AH_OP_EMBEDDING, attr, ah__values(table.id, positions)));
+        return ah__graph_record(graph, AH_OP_ADD_POSITION, attr, ah__values(x.id, table.id));
+    return ah_graph_add_inplace(graph, x,
+                                ah__graph_record(graph, AH_OP_EMBEDDING, attr, ah__values(table.id, positions)));
 }
 
 static struct ah_tensor record_norm(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in)
@@ -288,7 +289,7 @@ static struct ah_tensor record_norm(struct ah_graph *graph, enum ah_op op, struc
         return ah__graph_remember(
             graph, ah__fail(AH_EINPUT, "eps: found %g, expected a number of at least 0", (double)attr.eps),
             ah__op_table[op]->name);
-    return record(graph, op, attr, in);
+    return ah__graph_record(graph, op, attr, in);
 }
 
 struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
@@ -307,19 +308,6 @@ struct ah_tensor ah_graph_rmsnorm_offset(struct ah_graph *graph, struct ah_tenso
 {
     struct ah_attr attr = {.eps = eps, .offset = offset};
     return record_norm(graph, AH_OP_RMSNORM, attr, ah__values(x.id, weight.id));
-}
-
-struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
-                                 struct ah_tensor bias, bool weight_is_out_in)
-{
-    struct ah_attr attr = {.out_in = weight_is_out_in};
-    struct ah_tensor y = record(graph, AH_OP_LINEAR, attr, ah__values(x.id, weight.id, bias.id));
-    return ah__graph_adapt(graph, x, weight, weight_is_out_in, y);
-}
-
-struct ah_tensor ah__graph_product(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight)
-{
-    return record(graph, AH_OP_LINEAR, (struct ah_attr){.out_in = true}, ah__values(x.id, weight.id));
 }
 
 static bool known(const struct ah_graph *graph, struct ah_tensor x)
@@ -352,14 +340,14 @@ static struct ah_tensor keys_keep(struct ah_graph *graph, const struct ah_attr *
     if (status != AH_OK)
         return ah__graph_remember(graph, status, "cache");
     int positions = graph->decodes ? positions_of(graph) : -1;
-    return record(graph, AH_OP_CACHE_WRITE, how, ah__values(id, k.id, v.id, positions));
+    return ah__graph_record(graph, AH_OP_CACHE_WRITE, how, ah__values(id, k.id, v.id, positions));
 }
 
 static struct ah_tensor attend_cached(struct ah_graph *graph, struct ah_attr attr, struct ah_tensor cache,
                                       struct ah_tensor q)
 {
     attr.kv_heads = attr.kv_heads ? attr.kv_heads : attr.heads;
-    return record(graph, AH_OP_ATTENTION_CACHED, attr, ah__values(cache.id, q.id, positions_of(graph)));
+    return ah__graph_record(graph, AH_OP_ATTENTION_CACHED, attr, ah__values(cache.id, q.id, positions_of(graph)));
 }
 
 struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads,
@@ -374,7 +362,7 @@ struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv
     struct ah_tensor cache = keys_keep(graph, &attr, heads, qkv, nothing);
     if (graph->decodes)
         return attend_cached(graph, attr, cache, qkv);
-    return record(graph, AH_OP_ATTENTION, attr, ah__values(qkv.id, positions_of(graph)));
+    return ah__graph_record(graph, AH_OP_ATTENTION, attr, ah__values(qkv.id, positions_of(graph)));
 }
 
 struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
@@ -390,7 +378,7 @@ struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor
     struct ah_tensor cache = keys_keep(graph, &attr, kv_heads, k, v);
     if (graph->decodes)
         return attend_cached(graph, attr, cache, q);
-    return record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id, positions_of(graph)));
+    return ah__graph_record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id, positions_of(graph)));
 }
 
 /* Copies a stretch for each pair of dimensions. Attributes may still be wrong here: the operator checks them. */
@@ -417,47 +405,47 @@ struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int
                            .by_head = options->by_head};
     if (options->stretches && known(graph, x))
         stretches_copy(&attr, options->stretches, &graph->values[x.id].meta);
-    return record(graph, AH_OP_ROTARY, attr, ah__values(x.id, graph->decodes ? positions_of(graph) : -1));
+    return ah__graph_record(graph, AH_OP_ROTARY, attr, ah__values(x.id, graph->decodes ? positions_of(graph) : -1));
 }
 
 struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x)
 {
-    return record(graph, AH_OP_GELU, (struct ah_attr){0}, ah__values(x.id));
+    return ah__graph_record(graph, AH_OP_GELU, (struct ah_attr){0}, ah__values(x.id));
 }
 
 struct ah_tensor ah_graph_gelu_erf(struct ah_graph *graph, struct ah_tensor x)
 {
-    return record(graph, AH_OP_GELU_ERF, (struct ah_attr){0}, ah__values(x.id));
+    return ah__graph_record(graph, AH_OP_GELU_ERF, (struct ah_attr){0}, ah__values(x.id));
 }
 
 struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x)
 {
-    return record(graph, AH_OP_RELU, (struct ah_attr){0}, ah__values(x.id));
+    return ah__graph_record(graph, AH_OP_RELU, (struct ah_attr){0}, ah__values(x.id));
 }
 
 struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up)
 {
-    return record(graph, AH_OP_SILU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));
+    return ah__graph_record(graph, AH_OP_SILU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));
 }
 
 struct ah_tensor ah_graph_gelu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up)
 {
-    return record(graph, AH_OP_GELU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));
+    return ah__graph_record(graph, AH_OP_GELU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));
 }
 
 struct ah_tensor ah_graph_scale(struct ah_graph *graph, struct ah_tensor x, float factor)
 {
-    return record(graph, AH_OP_SCALE, (struct ah_attr){.scale = factor}, ah__values(x.id));
+    return ah__graph_record(graph, AH_OP_SCALE, (struct ah_attr){.scale = factor}, ah__values(x.id));
 }
 
 struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b)
 {
-    return record(graph, AH_OP_ADD, (struct ah_attr){0}, ah__values(a.id, b.id));
+    return ah__graph_record(graph, AH_OP_ADD, (struct ah_attr){0}, ah__values(a.id, b.id));
 }
 
 struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor logits, struct ah_tensor targets)
 {
-    return record(graph, AH_OP_CROSS_ENTROPY, (struct ah_attr){0}, ah__values(logits.id, targets.id));
+    return ah__graph_record(graph, AH_OP_CROSS_ENTROPY, (struct ah_attr){0}, ah__values(logits.id, targets.id));
 }
 
 struct ah_tensor ah_graph_linear_cross_entropy(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
@@ -470,5 +458,5 @@ struct ah_tensor ah_graph_linear_cross_entropy_capped(struct ah_graph *graph, st
                                                       struct ah_tensor weight, struct ah_tensor targets, float cap)
 {
     struct ah_attr attr = {.cap = cap};
-    return record(graph, AH_OP_LINEAR_CROSS_ENTROPY, attr, ah__values(x.id, weight.id, targets.id));
+    return ah__graph_record(graph, AH_OP_LINEAR_CROSS_ENTROPY, attr, ah__values(x.id, weight.id, targets.id));
 }

@@ -31,8 +31,7 @@ static int names_take(struct ah_graph_names *out, struct ah_graph *graph, const 
     return AH_OK;
 }
 
-/* Returns "q_proj" of "model.layers.0.self_attn.q_proj.weight", with its length in *length. */
-static const char *module_of(const char *weight, size_t *length)
+const char *ah__graph_module(const char *weight, size_t *length)
 {
     size_t all = strlen(weight), suffix = strlen(weight_suffix);
     if (all > suffix && strcmp(weight + all - suffix, weight_suffix) == 0)
@@ -48,7 +47,7 @@ static const char *module_of(const char *weight, size_t *length)
 static bool is_target(const char *weight, const char *target)
 {
     size_t length, asked = strlen(target);
-    const char *module = module_of(weight, &length), *end = module + length;
+    const char *module = ah__graph_module(weight, &length), *end = module + length;
     return (size_t)(end - weight) >= asked && strncmp(end - asked, target, asked) == 0 &&
            ((size_t)(end - weight) == asked || end[-(ptrdiff_t)asked - 1] == '.');
 }
@@ -57,7 +56,7 @@ static bool is_target(const char *weight, const char *target)
 static int module_note(struct ah_graph *graph, const char *weight)
 {
     size_t length;
-    const char *module = module_of(weight, &length);
+    const char *module = ah__graph_module(weight, &length);
     for (size_t i = 0; i < graph->linear_count; i++)
         if (strlen(graph->linears[i]) == length && strncmp(graph->linears[i], module, length) == 0)
             return AH_OK;
@@ -154,14 +153,14 @@ bool ah__graph_freezes(struct ah_graph *graph, const char *name)
     return frozen;
 }
 
-static bool adapts(struct ah_graph *graph, const char *weight)
+int ah__graph_adapts(bool *out, struct ah_graph *graph, const char *weight)
 {
     struct ah_graph_names *targets = &graph->lora_targets;
-    bool found = targets->count == 0;
+    *out = targets->count == 0;
     for (size_t i = 0; i < targets->count; i++)
         if (is_target(weight, targets->name[i]))
-            targets->found[i] = found = true;
-    return found;
+            targets->found[i] = *out = true;
+    return module_note(graph, weight);
 }
 
 static int fail_target(const struct ah_graph *graph, const char *target)
@@ -208,77 +207,4 @@ int ah__graph_tuning_check(const struct ah_graph *graph)
     if (graph->lora_rank && !graph->linear_count)
         return ah__fail(AH_EINPUT, "lora_rank: found a model without linear layers, expected some to adapt");
     return AH_OK;
-}
-
-/* ---- adapters ---------------------------------------------------------------------------------------------------- */
-
-static struct ah_tensor factor(struct ah_graph *graph, const char *weight, const char *which, struct ah_shape shape,
-                               enum ah_init init)
-{
-    size_t length;
-    const char *module = module_of(weight, &length);
-    double std = 1.0 / sqrt(3.0 * (double)shape.dim[1]); /* Kaiming's uniform as PEFT takes it: within 1 / sqrt(I) */
-    char name[256];
-    int used = snprintf(name, sizeof name, "%.*s.%s.weight", (int)(module + length - weight), weight, which);
-    if (used < 0 || (size_t)used >= sizeof name)
-        name[0] = 0; /* too long: an empty name is refused */
-    return ah__graph_param_named(graph, name, shape, init, init == AH_INIT_UNIFORM ? (float)std : 0);
-}
-
-/* Records both factors of a weight. Layers that share the weight share them. */
-static int factors(struct ah_adapter *out, struct ah_graph *graph, int whole, bool out_in)
-{
-    const struct ah_value *weight = &graph->values[whole];
-    const char *name = weight->name;
-    int64_t in = weight->meta.shape.dim[out_in ? 1 : 0], outs = weight->meta.shape.dim[out_in ? 0 : 1];
-    *out = (struct ah_adapter){.whole = whole, .x = -1};
-    out->a = factor(graph, name, "lora_A", ah_shape2(graph->lora_rank, in), AH_INIT_UNIFORM).id;
-    out->up = factor(graph, name, "lora_B", ah_shape2(outs, graph->lora_rank), AH_INIT_ZEROS).id;
-    AH_TRY(ah__grow(&graph->adapters, &graph->adapter_capacity, graph->adapter_count + 1, sizeof *graph->adapters));
-    graph->adapters[graph->adapter_count++] = *out;
-    return AH_OK;
-}
-
-/* Finds or makes the adapter of a weight and records its first factor's product with x, scaled. */
-static int find(struct ah_adapter *out, struct ah_graph *graph, struct ah_tensor x, int whole, bool out_in)
-{
-    size_t at = graph->adapter_count;
-    while (at > 0 && graph->adapters[at - 1].whole != whole)
-        at--;
-    if (at == 0) {
-        AH_TRY(factors(out, graph, whole, out_in));
-        at = graph->adapter_count;
-    }
-    struct ah_adapter *adapter = &graph->adapters[at - 1];
-    if (adapter->x != x.id) {
-        struct ah_tensor h = ah__graph_product(graph, x, (struct ah_tensor){adapter->a});
-        if (graph->lora_scale < 1 || graph->lora_scale > 1)
-            h = ah_graph_scale(graph, h, graph->lora_scale);
-        adapter->x = x.id;
-        adapter->down = h.id;
-    }
-    *out = *adapter;
-    return AH_OK;
-}
-
-struct ah_tensor ah__graph_adapt(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, bool out_in,
-                                 struct ah_tensor y)
-{
-    if (!graph->lora_rank || graph->status != AH_OK)
-        return y;
-    const struct ah_value *value = &graph->values[weight.id];
-    int whole = value->whole;
-    int64_t rows = value->meta.shape.dim[0];
-    struct ah_adapter adapter;
-    int status = module_note(graph, graph->values[whole].name);
-    if (status == AH_OK && !adapts(graph, graph->values[whole].name))
-        return y;
-    if (status == AH_OK)
-        status = find(&adapter, graph, x, whole, out_in);
-    if (status != AH_OK)
-        return ah__graph_remember(graph, status, "adapter");
-    struct ah_tensor up = {adapter.up};
-    if (whole != weight.id)
-        up = ah_graph_param_rows(graph, up, rows);
-    return ah_graph_add_inplace(graph, y, ah__graph_product(graph, (struct ah_tensor){adapter.down}, up));
 }

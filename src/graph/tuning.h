@@ -9,10 +9,10 @@
 int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning);
 /* Returns true if the model's own parameter of that name, which is recorded next, is frozen. */
 bool ah__graph_freezes(struct ah_graph *graph, const char *name);
-/* Adds the adapter of `weight` to y, the linear layer's result for x; returns the sum, or y itself without an
- * adapter. */
-struct ah_tensor ah__graph_adapt(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, bool out_in,
-                                 struct ah_tensor y);
+/* Returns true if a linear layer's weight gets an adapter; adds the layer to those that messages name. */
+int ah__graph_adapts(bool *out, struct ah_graph *graph, const char *weight);
+/* Returns "q_proj" of "model.layers.0.self_attn.q_proj.weight", with its length in *length. */
+const char *ah__graph_module(const char *weight, size_t *length);
 /* Checks that the model has every name that was asked for. AH_EINPUT. */
 int ah__graph_tuning_check(const struct ah_graph *graph);
 

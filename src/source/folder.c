@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,18 +15,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "io/shards.h"
-#include "source/adapter_config.h"
 #include "source/folder_internal.h"
-#include "source/model_files.h"
-
-/* Returns true for files that Hugging Face looks for in DIR itself, and for the one folder of such files. */
-bool ah__folder_links(const char *name)
-{
-    return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 ||
-           strcmp(name, "config.json") == 0 || strcmp(name, AH_ADAPTER_FILE) == 0 ||
-           strcmp(name, AH_ADAPTER_CONFIG) == 0 || strcmp(name, AH_MORE_TEMPLATES) == 0 || ah__shards_is_name(name) ||
-           ah__model_files_are(name);
-}
 
 struct folder_file {
     char *name;
@@ -67,31 +55,6 @@ static int place_check(const char *dir, const char *name, const char *start)
     return status;
 }
 
-static DIR *list_open(int *status, const char *dir)
-{
-    DIR *list = opendir(dir);
-    bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
-    *status = list ? AH_OK : ah__fail(wrong ? AH_EINPUT : AH_EIO, "%s: cannot open folder: %s", dir, strerror(errno));
-    errno = 0; /* readdir sets it for a failure, not at the end */
-    return list;
-}
-
-/* Calls visit for each name in the folder; stops at the first failure. */
-static int names_each(const char *dir, int (*visit)(const char *dir, const char *name, const void *context),
-                      const void *context)
-{
-    int status;
-    DIR *list = list_open(&status, dir);
-    if (!list)
-        return status;
-    for (struct dirent *entry; status == AH_OK && (entry = readdir(list)); errno = 0)
-        status = visit(dir, entry->d_name, context);
-    if (status == AH_OK && errno != 0)
-        status = fail_io(dir, "read");
-    closedir(list);
-    return status;
-}
-
 static int linked_check(const char *dir, const char *name, const void *context)
 {
     (void)context;
@@ -109,7 +72,7 @@ static int existing_check(const char *dir)
     if (access(dir, W_OK | X_OK) != 0)
         return ah__fail(denied(), "%s: cannot write into folder: %s", dir, strerror(errno));
     AH_TRY(place_check(dir, "checkpoint", "step-"));
-    return names_each(dir, linked_check, NULL);
+    return ah__folder_names(dir, linked_check, NULL);
 }
 
 /* Checks that the nearest existing part of a path is a folder with write permission; shortens `part` on the way. */
@@ -154,40 +117,6 @@ int ah__folder_check(const char *dir)
 
 /* ---- step folders ------------------------------------------------------------------------------------------------ */
 
-int64_t ah__folder_step(const char *name, const char *suffix)
-{
-    int64_t step = 0;
-    size_t digits = 0;
-    if (strncmp(name, "step-", 5) != 0)
-        return -1;
-    for (name += 5; *name >= '0' && *name <= '9' && digits < 18; name++, digits++)
-        step = step * 10 + (*name - '0');
-    return digits >= 8 && strcmp(name, suffix) == 0 ? step : -1;
-}
-
-int ah__folder_walk(const char *dir, const char *suffix, int (*visit)(const char *path, int64_t step, void *context),
-                    void *context)
-{
-    int status;
-    DIR *list = list_open(&status, dir);
-    if (!list)
-        return status;
-    for (struct dirent *entry; status == AH_OK && (entry = readdir(list)); errno = 0) {
-        int64_t step = ah__folder_step(entry->d_name, suffix);
-        char *path = NULL;
-        if (step < 0)
-            continue;
-        status = ah__sprintf(&path, "%s/%s", dir, entry->d_name);
-        if (status == AH_OK)
-            status = visit(path, step, context);
-        ah__free(path);
-    }
-    if (status == AH_OK && errno != 0)
-        status = fail_io(dir, "read");
-    closedir(list);
-    return status;
-}
-
 /* Removes a step folder, or remembers it if it stays. */
 static int step_remove(struct ah_folder *folder, const char *path)
 {
@@ -200,24 +129,6 @@ static int remove_any(const char *path, int64_t step, void *context)
 {
     (void)step;
     return step_remove(context, path);
-}
-
-/* Names that a training writes in its folder through a temporary file, beside those that link to the checkpoint. */
-static const char *const written[] = {"checkpoint",    "run.json",     "plan.json",   "profile.json",
-                                      "timeline.json", "timeline.svg", "loss.svg",    "report.html",
-                                      "metrics.jsonl", "val.jsonl",    "metrics.csv", "val.csv"};
-
-const char *ah__folder_written(size_t index)
-{
-    return index < AH_LENGTH(written) ? written[index] : NULL;
-}
-
-bool ah__folder_writes(const char *name)
-{
-    for (size_t i = 0; i < AH_LENGTH(written); i++)
-        if (strcmp(name, written[i]) == 0)
-            return true;
-    return ah__folder_links(name);
 }
 
 /* Returns true for a temporary of one of our names whose process has ended. Only the holder of the folder writes
@@ -447,7 +358,7 @@ static int links_set(const struct ah_folder *folder)
         if (ah__folder_links(name))
             AH_TRY(link_set(folder->dir, name, target));
     }
-    AH_TRY(names_each(folder->dir, stale_remove, folder));
+    AH_TRY(ah__folder_names(folder->dir, stale_remove, folder));
     return ah__folder_sync(folder->dir);
 }
 

@@ -1,4 +1,4 @@
-/* Shared by writing (folder.c) and finding (folder_find.c) checkpoint folders. */
+/* Shared by writing (folder.c), finding (folder_find.c) and removing (folder_remove.c) checkpoint folders. */
 #ifndef AH_SOURCE_FOLDER_INTERNAL_H
 #define AH_SOURCE_FOLDER_INTERNAL_H
 
@@ -7,6 +7,9 @@
 #define AH_CHECKSUMS "checksums.json"
 enum { AH_CHECKSUMS_VERSION = 1 };
 
+/* Calls visit for each name in the folder; stops at the first failure. AH_EINPUT if dir cannot be opened; AH_EIO. */
+int ah__folder_names(const char *dir, int (*visit)(const char *dir, const char *name, const void *context),
+                     const void *context);
 /* Calls visit for each DIR/step-DIGITS + suffix, in no order; stops at the first failure. AH_EINPUT if dir cannot be
  * opened. */
 int ah__folder_walk(const char *dir, const char *suffix, int (*visit)(const char *path, int64_t step, void *context),

@@ -115,17 +115,6 @@ void ah__sentencepiece_free(struct ah_sentencepiece *pieces)
 
 /* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
-int ah__pieces_emit(struct ah_sentencepiece *pieces, int32_t id, size_t at, size_t length)
-{
-    bool unknown = id == pieces->unknown, again = unknown && pieces->after_unknown;
-    pieces->after_unknown = unknown;
-    if (!unknown || !pieces->byte_fallback)
-        return again ? AH_OK : ah__ids_add(pieces->to, &id, 1);
-    for (size_t i = at; i < at + length; i++)
-        AH_TRY(ah__ids_add(pieces->to, &pieces->byte_ids[(unsigned char)pieces->text[i]], 1));
-    return AH_OK;
-}
-
 static int section_encode(struct ah_sentencepiece *pieces, size_t start, size_t end)
 {
     int status = pieces->unigram ? ah__pieces_best(pieces, start, end) : ah__pieces_merge(pieces);

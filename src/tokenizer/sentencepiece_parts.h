@@ -54,7 +54,16 @@ struct ah_sentencepiece {
 };
 
 /* Appends a piece: its id, or the ids of its bytes. Unknown pieces in a row are appended once. */
-int ah__pieces_emit(struct ah_sentencepiece *pieces, int32_t id, size_t at, size_t length);
+static inline int ah__pieces_emit(struct ah_sentencepiece *pieces, int32_t id, size_t at, size_t length)
+{
+    bool unknown = id == pieces->unknown, again = unknown && pieces->after_unknown;
+    pieces->after_unknown = unknown;
+    if (!unknown || !pieces->byte_fallback)
+        return again ? AH_OK : ah__ids_add(pieces->to, &id, 1);
+    for (size_t i = at; i < at + length; i++)
+        AH_TRY(ah__ids_add(pieces->to, &pieces->byte_ids[(unsigned char)pieces->text[i]], 1));
+    return AH_OK;
+}
 /* Encode a section: ah__pieces_merge its symbols (sentencepiece_bpe.c), ah__pieces_best the bytes [start, end)
  * (sentencepiece_unigram.c). */
 int ah__pieces_merge(struct ah_sentencepiece *pieces);

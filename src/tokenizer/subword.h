@@ -90,8 +90,9 @@ int ah__subword_add_byte_level(struct ah_subword_recipe *recipe, bool prefix_spa
 int ah__subword_add_normal(struct ah_subword_recipe *recipe, enum ah_normal_kind kind, const char *from, const char *to,
                            const char *where);
 
-/* Reads the text of a tokenizer.json (subword_json.c). */
-int ah__subword_read_json(struct ah_subword_recipe *recipe, const char *text, size_t length);
+/* Makes a tokenizer of texts, the first of which `read` reads. */
+int ah__subword_make(const struct ah_tokenizer **out, const struct ah_subword_texts *texts,
+                     int (*read)(struct ah_subword_recipe *recipe, const char *text, size_t length));
 /* Reads the tokens that begin and end texts from tokenizer_config.json, special_tokens_map.json, generation_config.json
  * and config.json of the folder (special_ids.c). */
 int ah__special_ids_read(struct ah_subword *subword, const char *folder);

@@ -348,7 +348,7 @@ static int root_read(struct ah_subword_recipe *recipe, const struct ah_json *jso
     return part_read(recipe, json, "decoder", decoder_read);
 }
 
-int ah__subword_read_json(struct ah_subword_recipe *recipe, const char *text, size_t length)
+static int json_text_read(struct ah_subword_recipe *recipe, const char *text, size_t length)
 {
     struct ah_json json;
     recipe->subword->base.name = "tokenizer.json";
@@ -367,7 +367,7 @@ static int json_read(struct ah_subword_recipe *recipe, const char *folder, const
     size_t length;
     (void)folder;
     AH_TRY(ah__file_read(&text, &length, path, JSON_BYTES));
-    int status = ah__subword_read_json(recipe, text, length);
+    int status = json_text_read(recipe, text, length);
     ah__free(text);
     return status;
 }
@@ -375,4 +375,9 @@ static int json_read(struct ah_subword_recipe *recipe, const char *folder, const
 int ah__subword_open_json(const struct ah_tokenizer **out, const char *folder)
 {
     return ah__subword_open(out, folder, "tokenizer.json", json_read);
+}
+
+int ah__subword_open_texts(const struct ah_tokenizer **out, const struct ah_subword_texts *texts)
+{
+    return ah__subword_make(out, texts, json_text_read);
 }

@@ -8,6 +8,8 @@
 
 #include "comm/mpi/lock.h"
 
+pthread_mutex_t ah__mpi_mutex = PTHREAD_MUTEX_INITIALIZER;
+
 /* A rank sends a beat every quarter of a second. A rank that did not run for two seconds itself cannot judge the
  * silence of others; on machines with much other work a rank did not run for more than six. */
 static const long pause_ns = 250000000;

@@ -12,8 +12,6 @@
 #include "comm/mpi/beat.h"
 #include "comm/mpi/lock.h"
 
-pthread_mutex_t ah__mpi_mutex = PTHREAD_MUTEX_INITIALIZER;
-
 /* PIECE_BYTES: MPI counts in int. FAR_BYTES, FAR_LEAST_BYTES: between machines a beat waits behind the pieces that are
  * in flight to all peers, which must not take seconds over a slow link. ALARM: the tag of a transfer that alarms. */
 enum { PIECE_BYTES = 1 << 30, FAR_BYTES = 1 << 20, FAR_LEAST_BYTES = 256 << 10, SETS = 2, ALARM = 1 };

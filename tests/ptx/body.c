@@ -9,10 +9,7 @@
 /* The register of a name: "%r12" among those that "%r<40>" declares, or one that is declared alone. */
 static int register_named(struct ptx_parse *p, const char *name)
 {
-    int special = ptx_special_named(name);
     size_t letters = strcspn(name, "0123456789");
-    if (special >= 0)
-        return special;
     for (int i = p->prefixes - 1; i >= 0; i--) {
         const struct ptx_prefix *prefix = &p->prefix[i];
         if (prefix->count == 0 && strcmp(prefix->name, name) == 0)
@@ -24,7 +21,7 @@ static int register_named(struct ptx_parse *p, const char *name)
                 return prefix->first + (int)number;
         }
     }
-    return -1;
+    return ptx_special_named(name);
 }
 
 static const struct ptx_symbol *symbol_named(const struct ptx_parse *p, const char *name)

@@ -128,39 +128,6 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
     return cudaErrorNotSupported;
 }
 
-/* ---- coverage: at the end, one line for each entry that was launched: its name, launches, and of each instruction the
- * line and whether it was executed ---- */
-
-static void coverage_write(FILE *file, const struct ptx_module *module)
-{
-    for (const struct ptx_entry *e = NULL; (e = ptx_module_next(module, e)) != NULL;) {
-        struct ptx_coverage c = ptx_entry_coverage(e);
-        fprintf(file, "%s %ld ", ptx_entry_name(e), c.launches);
-        for (long i = 0; i < c.instructions; i++) {
-            int line;
-            fputc('0' + ptx_entry_executed(e, i, &line), file);
-        }
-        fputc('\n', file);
-    }
-}
-
-void __cudaUnregisterFatBinary(void **handle)
-{
-    struct binary *binary = (struct binary *)(void *)handle;
-    const char *folder = getenv("AUTOHETE_PTX_COVERAGE");
-    char path[4096];
-    if (!binary->module)
-        return;
-    snprintf(path, sizeof path, "%s/%ld", folder ? folder : "", (long)getpid());
-    FILE *file = folder ? fopen(path, "a") : NULL;
-    if (file) {
-        coverage_write(file, binary->module);
-        fclose(file);
-    }
-    ptx_module_free(binary->module);
-    binary->module = NULL;
-}
-
 /* ---- PTX of a fat binary: that of the architecture that was asked for, or what is there */
 
 static long setting(const char *name, long otherwise)
@@ -185,20 +152,60 @@ static const char *ptx_find(const char *data)
     return found;
 }
 
+/* Parses the binary's PTX when it is first wanted. */
+static struct ptx_module *module_of(struct binary *binary, char error[PTX_ERROR_BYTES])
+{
+    const char *text = binary->module ? NULL : ptx_find(binary->data);
+    snprintf(error, PTX_ERROR_BYTES, "no PTX, or it is compressed");
+    if (text)
+        binary->module = ptx_module_new(text, "PTX", error);
+    return binary->module;
+}
+
 static const struct ptx_entry *entry_find(const struct function *function, char error[PTX_ERROR_BYTES])
 {
     struct binary *binary = function->binary;
-    const char *text = binary->module ? NULL : ptx_find(binary->data);
-    if (!binary->module && text)
-        binary->module = ptx_module_new(text, "PTX", error);
-    else if (!binary->module)
-        snprintf(error, PTX_ERROR_BYTES, "no PTX, or it is compressed, of %s", function->name);
-    if (!binary->module)
+    if (!module_of(binary, error))
         return NULL;
     const struct ptx_entry *entry = ptx_module_entry(binary->module, function->name);
     if (!entry)
         snprintf(error, PTX_ERROR_BYTES, "no entry %s", function->name);
     return entry;
+}
+
+/* ---- coverage: at the end, one line for each entry: its name, launches, and of each instruction whether it was executed */
+
+static void coverage_write(FILE *file, const struct ptx_module *module)
+{
+    for (const struct ptx_entry *e = NULL; (e = ptx_module_next(module, e)) != NULL;) {
+        struct ptx_coverage c = ptx_entry_coverage(e);
+        fprintf(file, "%s %ld ", ptx_entry_name(e), c.launches);
+        for (long i = 0; i < c.instructions; i++) {
+            int line;
+            fputc('0' + ptx_entry_executed(e, i, &line), file);
+        }
+        fputc('\n', file);
+    }
+}
+
+/* What was not launched is parsed for it, too. */
+void __cudaUnregisterFatBinary(void **handle)
+{
+    struct binary *binary = (struct binary *)(void *)handle;
+    const char *folder = getenv("AUTOHETE_PTX_COVERAGE");
+    char path[4096], error[PTX_ERROR_BYTES];
+    snprintf(path, sizeof path, "%s/%ld-%ld", folder ? folder : "", setting("AUTOHETE_PTX_ARCHITECTURE", ARCHITECTURE),
+             (long)getpid());
+    FILE *file = folder ? fopen(path, "a") : NULL;
+    if (file && module_of(binary, error))
+        coverage_write(file, binary->module);
+    else if (file)
+        fprintf(file, "! %s\n", error);
+    if (file)
+        fclose(file);
+    if (binary->module)
+        ptx_module_free(binary->module);
+    binary->module = NULL;
 }
 
 /* ---- launches */

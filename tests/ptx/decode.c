@@ -16,7 +16,7 @@ unsigned ptx_type_bytes(enum ptx_type type)
 int ptx_type_named(const char *name)
 {
     for (int i = 0; i < TYPES; i++)
-        if (strcmp(name, type_names[i]) == 0)
+        if (name[0] == type_names[i][0] && strcmp(name, type_names[i]) == 0)
             return i;
     return -1;
 }
@@ -105,7 +105,7 @@ static const struct modifier {
 static const struct modifier *modifier_named(const char *name)
 {
     for (size_t i = 0; i < sizeof modifiers / sizeof *modifiers; i++)
-        if (strcmp(name, modifiers[i].name) == 0)
+        if (name[0] == modifiers[i].name[0] && strcmp(name, modifiers[i].name) == 0)
             return &modifiers[i];
     return NULL;
 }

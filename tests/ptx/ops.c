@@ -232,7 +232,7 @@ static const struct ptx_op *found_in(const struct ptx_op *rows, size_t count, co
 {
     for (size_t i = 0; i < count; i++) {
         const struct ptx_op *op = &rows[i];
-        if (strcmp(op->name, name) != 0)
+        if (op->name[0] != name[0] || strcmp(op->name, name) != 0)
             continue;
         *known = true;
         bool types = type < 0 ? op->types == 0 : op->types >> type & 1;

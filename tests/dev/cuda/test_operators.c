@@ -25,6 +25,7 @@ static const struct op_case cuda_cases[] = {
     {"layernorm of 4104", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(3, 4104), S1(4104), S1(4104)}, {0}, 0},
     {"layernorm of 4097", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(2, 4097), S1(4097), S1(4097)}, {0}, 0},
     {"layernorm of 16384", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(2, 16384), S1(16384), S1(16384)}, {0}, 0},
+    {"layernorm of 8193", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(2, 8193), S1(8193), S1(8193)}, {0}, 0},
     {"rmsnorm of 512", AH_OP_RMSNORM, {.eps = 1e-5F}, {S2(20, 512), S1(512)}, {0}, 0},
     {"rmsnorm of 9000", AH_OP_RMSNORM, {.eps = 1e-5F}, {S2(2, 9000), S1(9000)}, {0}, 0},
     {"layernorm_bwd of 768",

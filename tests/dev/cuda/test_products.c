@@ -21,6 +21,12 @@ static const struct op_case head_cases[] = {
     /* more than a chunk of 132 multiprocessors; not in a sample */
     {"a large GPU's chunks", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 34001, 8), S2(65, 8), S2(1, 34001)}, {0}, 65},
     {"few tokens", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 5, 16), S2(509, 16), S2(1, 5)}, {0}, 509},
+    {"classes without padding, capped",
+     AH_OP_LINEAR_CROSS_ENTROPY,
+     {.cap = 0.75F},
+     {S3(2, 30, 16), S2(7, 16), S2(2, 30)},
+     {0},
+     7},
     {"one token", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 1, 8), S2(7, 8), S2(1, 1)}, {0}, 7},
 };
 
@@ -122,6 +128,36 @@ static void attention_agrees_with_the_cpu(void **state)
 {
     (void)state;
     cases_check(attention_cases, AH_LENGTH(attention_cases));
+}
+
+/* Attention's copies: one for each 64 channels of a head, with a cap or none, each with whole tiles and vectors, and with
+ * rests, documents and a window. */
+enum { COPIES = 4 * 2 * 2 * 2 };
+
+static struct op_case copy_case(size_t number)
+{
+    int64_t blocks = 1 + (int64_t)number % 4;
+    bool capped = number / 4 % 2, rests = number / 8 % 2, backward = number / 16;
+    int64_t head = 64 * blocks - (rests ? 5 : 0), seq = rests ? 71 : 128;
+    struct ah_shape q = S3(1, seq, 2 * head), k = S3(1, seq, head), lse = S3(1, 2, seq), positions = S2(1, seq);
+    struct op_case c = {.name = backward ? "backward of every copy" : "every copy",
+                        .op = backward ? AH_OP_ATTENTION_QKV_BWD : AH_OP_ATTENTION_QKV,
+                        .attr = {.heads = 2, .kv_heads = 1, .cap = capped ? 0.5F : 0, .window = rests ? 40 : 0}};
+    const struct ah_shape forth[] = {q, k, k, positions}, back[] = {q, q, k, k, q, lse, positions};
+    if (backward)
+        memcpy(c.in, back, sizeof back - (rests ? 0 : sizeof positions));
+    else
+        memcpy(c.in, forth, sizeof forth - (rests ? 0 : sizeof positions));
+    return c;
+}
+
+static void every_copy_of_attention_agrees_with_the_cpu(void **state)
+{
+    (void)state;
+    struct op_case cases[COPIES];
+    for (size_t i = 0; i < COPIES; i++)
+        cases[i] = copy_case(i);
+    cases_check(cases, COPIES);
 }
 
 /* ---- targets ----------------------------------------------------------------------------------------------------- */
@@ -254,7 +290,9 @@ static void failures_of_the_library_name_the_product(void **state)
 AH_TEST_SUITE("dev/cuda/products", cmocka_unit_test(products_agree_with_the_cpu),
               cmocka_unit_test(other_products_agree_with_the_cpu), cmocka_unit_test(heads_agree_with_the_cpu),
               cmocka_unit_test(a_head_on_a_small_gpu_agrees_with_the_cpu),
-              cmocka_unit_test(attention_agrees_with_the_cpu), cmocka_unit_test(ignored_targets_do_not_count),
+              cmocka_unit_test(attention_agrees_with_the_cpu),
+              cmocka_unit_test(every_copy_of_attention_agrees_with_the_cpu),
+              cmocka_unit_test(ignored_targets_do_not_count),
               cmocka_unit_test(a_target_that_is_no_class_makes_the_loss_nan),
               cmocka_unit_test(a_head_makes_what_is_asked_for), cmocka_unit_test(heads_that_are_too_wide_are_refused),
               cmocka_unit_test(failures_of_the_library_name_the_product))

@@ -173,7 +173,7 @@ static const struct ptx_entry *entry_find(const struct function *function, char 
     return entry;
 }
 
-/* ---- coverage: at the end, one line for each entry: its name, launches, and of each instruction whether it was executed */
+/* ---- coverage: at the end, a line for each entry: its name, launches, and whether each instruction was executed */
 
 static void coverage_write(FILE *file, const struct ptx_module *module)
 {

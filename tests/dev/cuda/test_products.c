@@ -130,8 +130,8 @@ static void attention_agrees_with_the_cpu(void **state)
     cases_check(attention_cases, AH_LENGTH(attention_cases));
 }
 
-/* Attention's copies: one for each 64 channels of a head, with a cap or none, each with whole tiles and vectors, and with
- * rests, documents and a window. */
+/* Attention's copies: one for each 64 channels of a head, with a cap or none; each with whole tiles and vectors, and
+ * with rests, documents and a window. */
 enum { COPIES = 4 * 2 * 2 * 2 };
 
 static struct op_case copy_case(size_t number)

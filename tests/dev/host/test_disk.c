@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "dev/host/clock.h"
 #include "dev/host/pages.h"
 #include "test.h"
 
@@ -432,6 +433,28 @@ static void systems_that_know_less(void **state)
     assert_true(atomic_load(&nameless_refused) == 4 && atomic_load(&zeros_needed) == 5);
 }
 
+static _Atomic int64_t written;
+
+static ssize_t counted_write(int fd, const void *from, size_t bytes, off_t at)
+{
+    atomic_fetch_add(&written, (int64_t)bytes);
+    return pwrite(fd, from, bytes, at);
+}
+
+/* Where zeros stand for room, there are as many as were asked for, and one page of each file that tries direct I/O. */
+static void zeros_are_as_many_as_asked_for(void **state)
+{
+    (void)state;
+    const struct ah_disk_calls calls = {.allocate = no_allocate, .write = counted_write};
+    ah__disk_calls(&calls);
+    struct beside b = beside_open(folders_make(2), 3);
+    assert_int_equal(atomic_load(&written), SPACE + 2 * PAGE);
+    assert_ok(ah__disk_read(b.disk, b.memory.base, 0, SPACE));
+    assert_memory_equal(b.memory.base, b.expected.base, SPACE);
+    beside_close(&b);
+    ah__disk_calls(NULL);
+}
+
 /* Free bytes are not all that a drive can refuse by. */
 static void room_that_is_refused(void **state)
 {
@@ -511,9 +534,12 @@ static void a_killed_process_leaves_nothing(void **state)
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
+enum { READ_NS = 2000000, THREADS = 8 };
+
 static ssize_t read_nothing(int fd, void *to, size_t bytes, off_t at)
 {
     (void)fd, (void)to, (void)at;
+    ah__host_sleep_until(ah__host_now_ns() + READ_NS);
     return (ssize_t)bytes;
 }
 
@@ -529,7 +555,7 @@ static int allocate_nothing(int fd, int mode, off_t at, off_t bytes)
     return bytes <= (off_t)1 << 30 ? 0 : -1;
 }
 
-/* On a drive that does nothing, since tests should not wear a real one out. */
+/* On a drive that does nothing, since tests should not wear a real one out; its reads take a while. */
 static void rates_are_measured(void **state)
 {
     (void)state;
@@ -539,7 +565,8 @@ static void rates_are_measured(void **state)
     ah__disk_calls(&calls);
     assert_ok(ah__disk_measure(&rates, folders, 8 * REQUEST));
     assert_true(rates.read_bytes_per_s > 0 && rates.write_bytes_per_s > 0 && rates.both_bytes_per_s > 0);
-    assert_true(rates.latency_ns > 0 && rates.free_bytes > 0);
+    assert_true(rates.latency_ns >= READ_NS && rates.free_bytes > 0);
+    assert_true(rates.read_bytes_per_s <= (int64_t)THREADS * REQUEST * 1000 / (READ_NS / 1000000));
     assert_fails(ah__disk_measure(&rates, folders, 100), AH_EINTERNAL, "expected a multiple of 4096");
     const struct ah_disk_calls failing = {.read = faulty_read, .allocate = allocate_nothing, .write = write_nothing};
     ah__disk_calls(&failing);
@@ -555,6 +582,6 @@ AH_TEST_SUITE("dev/host/disk", cmocka_unit_test(is_a_copy_of_memory), cmocka_uni
               cmocka_unit_test(folders_that_are_none), cmocka_unit_test(more_than_there_is),
               cmocka_unit_test(folders_in_memory_are_noted), cmocka_unit_test(a_drive_that_fails_ends_in_a_line),
               cmocka_unit_test(short_transfers_go_on), cmocka_unit_test(a_file_that_ends_is_no_endless_loop),
-              cmocka_unit_test(systems_that_know_less), cmocka_unit_test(room_that_is_refused),
-              cmocka_unit_test(no_memory_leaves_nothing), cmocka_unit_test(a_killed_process_leaves_nothing),
-              cmocka_unit_test(rates_are_measured))
+              cmocka_unit_test(systems_that_know_less), cmocka_unit_test(zeros_are_as_many_as_asked_for),
+              cmocka_unit_test(room_that_is_refused), cmocka_unit_test(no_memory_leaves_nothing),
+              cmocka_unit_test(a_killed_process_leaves_nothing), cmocka_unit_test(rates_are_measured))

@@ -11,7 +11,6 @@
 #include "infer/export_name.h"
 #include "infer/export_type.h"
 #include "source/model_files.h"
-#include "source/source.h"
 #include "source/weight_tensors.h"
 
 struct export
@@ -31,23 +30,11 @@ struct export
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static int weights_open(struct export *to)
-{
-    char *path = NULL;
-    AH_TRY(ah__source_weights(&path, to->folder));
-    if (!path)
-        return ah__fail(AH_EINPUT, "%s: found no weights, expected model.safetensors in it", to->folder);
-    to->from.weights = path;
-    return ah__weight_tensors_open(&to->tensors, path);
-}
-
 static int export_open(struct export *to)
 {
     const struct ah_record_options options = {.batch = 1, .seq = 1, .compute = AH_F32};
     to->folder = ah__inference_folder(&to->from);
-    ah__free(to->from.weights);
-    to->from.weights = NULL;
-    AH_TRY(weights_open(to));
+    AH_TRY(ah__weight_tensors_open(&to->tensors, to->from.weights));
     AH_TRY(ah__model_files_load(&to->files, to->folder));
     AH_TRY(ah_model_record(&to->graph, to->from.model, &options));
     to->def = ah_model_get(to->from.model);

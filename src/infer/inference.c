@@ -15,7 +15,7 @@
 
 /* ---- which files ------------------------------------------------------------------------------------------------- */
 
-/* Finds weights that are no checkpoint of a training. The error of a folder without both says what is missing. */
+/* The error of a folder without weights says what is missing. */
 static int find_weights(struct ah_inference *inference, const char *path)
 {
     AH_TRY(ah__source_weights(&inference->weights, path));
@@ -56,22 +56,14 @@ static int find_model(struct ah_inference *inference, const char *path)
     AH_TRY(ah__checkpoint_open(&inference->checkpoint, path, false));
     if (inference->checkpoint.settings.tuning.lora_rank)
         return ah__fail(AH_EINPUT, "%s: found an adapter, expected the model that it is of", path);
-    return AH_OK;
-}
-
-/* Finds the model and its weights. An adapter may have more embedding rows than the checkpoint, which can load only
- * tensors of its own shapes. */
-static int find_model_adapted(struct ah_inference *inference, const char *path)
-{
-    AH_TRY(find_model(inference, path));
-    return inference->checkpoint.folder ? find_weights(inference, inference->checkpoint.folder) : AH_OK;
+    return find_weights(inference, inference->checkpoint.folder);
 }
 
 static int find(struct ah_inference *inference, const char *path, const char *adapter)
 {
     char *folder;
     if (adapter) {
-        AH_TRY(find_model_adapted(inference, path));
+        AH_TRY(find_model(inference, path));
         AH_TRY(ah__adapter_find(&inference->adapter, adapter));
         return read_adapter(inference, false);
     }
@@ -145,7 +137,8 @@ static int start(struct ah_inference *inference, const char *device, int threads
     char note[AH_WEIGHTS_NOTE_SIZE];
     AH_TRY(ah_dev_open(&inference->dev, device ? device : "auto", &options));
     AH_TRY(make_run(inference));
-    if (!inference->weights)
+    /* an adapter may have more embedding rows than the checkpoint, which can load only tensors of its own shapes */
+    if (inference->checkpoint.folder && !inference->adapter)
         return ah__checkpoint_load(&inference->checkpoint, inference->partition, inference->run, false);
     return ah__weights_load(note, NULL, inference->weights, inference->adapter ? &inference->adapted : NULL,
                             inference->partition, inference->run);

@@ -11,7 +11,7 @@
 struct ah_inference {
     char *place;                       /* opened path: a folder or GGUF file (source/source.h) */
     struct ah_checkpoint checkpoint;   /* its folder is null if the weights are no checkpoint's */
-    char *weights;                     /* file of weights; null: a checkpoint without adapter has them */
+    char *weights;                     /* file of the model's weights, or the index of several */
     char *adapter, *base;              /* folders of the adapter and of the base model that it names; null: none */
     struct ah_adapter_tensors adapted; /* the adapter's file, fitted to the model; zero: no adapter */
     struct ah_tuning_settings tuning;  /* settings of the adapter */

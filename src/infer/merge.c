@@ -28,18 +28,11 @@ struct merge {
 
 static int tensors_open(struct merge *merge, const char *path, const char *given)
 {
-    char *weights = NULL;
     AH_TRY(ah__inference_open(&merge->from, path, given));
     if (!merge->from.adapter)
         return ah__fail(AH_EINPUT, "%s: found no adapter, expected one: it has " AH_ADAPTER_CONFIG, path);
     merge->folder = ah__inference_folder(&merge->from);
-    int status = ah__source_weights(&weights, merge->folder);
-    if (status == AH_OK && !weights)
-        status = ah__fail(AH_EINPUT, "%s: found no weights, expected " AH_SHARDS_FILE " in it", merge->folder);
-    if (status == AH_OK)
-        status = ah__weight_tensors_open(&merge->base, weights);
-    ah__free(weights);
-    return status;
+    return ah__weight_tensors_open(&merge->base, merge->from.weights);
 }
 
 /* Returns true if the value is a parameter of the model, not of an adapter. */

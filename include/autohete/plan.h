@@ -129,21 +129,22 @@ struct ah_switches {
     /* selective: selective recomputation: the blocks after the first c keep the results of matrix products and
      * attention; the rest is recomputed */
     int selective;
-    /* staged: staged device update: of those o blocks so many, evenly spaced, are updated on the device; their
+    /* staged: staged device update: this many of those o blocks, evenly spaced, are updated on the device; their
      * states visit it chunk by chunk */
     int staged;
-    /* unsharded: unsharded blocks (several ranks): the last so many blocks optimized on the device keep all their
-     * parameters there, gathered once a step; the others gather them twice */
+    /* unsharded: unsharded blocks (several ranks): of the blocks optimized on the device the last ones, this many,
+     * keep all their parameters there, gathered once a step; the others gather them twice */
     int unsharded;
-    /* a: activation offload: number of evenly spaced blocks whose saved activations are offloaded to the host */
+    /* a: activation offload: this many evenly spaced blocks offload their saved activations to the host */
     int offload_activations;
-    /* embedding: optimizer offload: where the embedding's optimizer states are */
+    /* embedding: optimizer offload: the embedding's optimizer states are on the device or on the host */
     int embedding_on_host;
-    /* head: optimizer offload: where the LM head's optimizer states are */
+    /* head: optimizer offload: the LM head's optimizer states are on the device or on the host */
     int head_on_host;
-    /* embedding_head: embedding/LM-head buffer: whether embedding and untied head take turns in one device buffer */
+    /* embedding_head: embedding/LM-head buffer: embedding and untied head have separate device buffers, or take
+     * turns in a shared one */
     int share_embedding_head;
-    /* chunks: chunks: how many chunks of gradient, host update and prefetch of a block follow each other */
+    /* chunks: chunks: gradient, host update and prefetch of a block follow each other in this many chunks */
     int chunks;
     /* buffers: buffers: block-sized device buffers for parameters and gradients in flight */
     int buffers;
@@ -207,8 +208,8 @@ AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_
 /* Returns true if the search decides about a plan of that text, at least in part: null, "auto" or KEY=VALUE without all
  * of c, p and o. */
 AH_API bool ah_plan_is_open(const char *text);
-/* Checks such a text, or "auto", for so many blocks, as far as that is possible before anything is profiled. AH_EINPUT,
- * AH_ESTALE. */
+/* Checks such a text, or "auto", for a model of `layers` blocks, as far as that is possible before anything is
+ * profiled. AH_EINPUT, AH_ESTALE. */
 AH_API int ah_plan_check(const char *text, int layers);
 AH_API int ah_plan_save(const struct ah_plan *plan, const char *path);
 /* Prints the table that `autohete train` shows. */

@@ -362,7 +362,9 @@ int ah__json_value_parse(cJSON **out, const char *text, size_t length, const cha
     size_t behind = status == AH_OK ? end + ah__json_blank(text + end, length - end) : 0;
     if (status == AH_OK && behind < length)
         return ah__json_fail_at(name, text, text + behind, "more text behind the value");
+    if (status == AH_EINPUT)
+        return ah__json_fail_at(name, text, text + fault.at, fault.found);
     if (status == AH_OK)
         status = ah__json_value_build(out, text + at, end - at, &fault);
-    return status == AH_EINPUT ? ah__json_fail_at(name, text, text + fault.at, fault.found) : status;
+    return status == AH_EINPUT ? ah__json_unread_at(name, text, text + at + fault.at, fault.found) : status;
 }

@@ -11,14 +11,24 @@ struct scan {
     struct ah_json_fault *fault; /* receives a fault, instead of a message; text is then read as Python reads it */
 };
 
-int ah__json_fail_at(const char *path, const char *text, const char *at, const char *found)
+static int fail_saying(const char *path, const char *text, const char *at, const char *found, const char *but)
 {
     size_t line = 1, column = 1;
     for (; text < at; text++) {
         column = *text == '\n' ? 1 : column + 1;
         line += *text == '\n';
     }
-    return ah__fail(AH_EINPUT, "%s: line %zu, column %zu: found %s, expected JSON", path, line, column, found);
+    return ah__fail(AH_EINPUT, "%s: line %zu, column %zu: found %s, %s", path, line, column, found, but);
+}
+
+int ah__json_fail_at(const char *path, const char *text, const char *at, const char *found)
+{
+    return fail_saying(path, text, at, found, "expected JSON");
+}
+
+int ah__json_unread_at(const char *path, const char *text, const char *at, const char *found)
+{
+    return fail_saying(path, text, at, found, "which is JSON but is not read");
 }
 
 static int fail_at(const struct scan *scan, const char *at, const char *found)
@@ -78,7 +88,7 @@ static int scan_code(struct scan *scan)
         return AH_OK;
     }
     if (code == 0)
-        return fail_at(scan, scan->at, "\\u0000 in a string");
+        return ah__json_unread_at(scan->path, scan->start, scan->at, "\\u0000 in a string");
     bool high = code >= 0xd800 && code < 0xdc00, low = code >= 0xdc00 && code < 0xe000;
     if (high && peek(scan, scan->at + 6) == '\\' && peek(scan, scan->at + 7) == 'u') {
         int second = code_read(scan, scan->at + 8);
@@ -88,7 +98,7 @@ static int scan_code(struct scan *scan)
         low = low || high;
     }
     if (low)
-        return fail_at(scan, scan->at, "half of a surrogate pair");
+        return ah__json_unread_at(scan->path, scan->start, scan->at, "half of a surrogate pair");
     scan->at += 6;
     return AH_OK;
 }

@@ -21,5 +21,7 @@ int ah__json_scan(const char *text, size_t length, const char *path);
 int ah__json_scan_atom(size_t *at, const char *text, size_t length, struct ah_json_fault *fault);
 /* Fails with AH_EINPUT and a message with the line and column of `at` and what was found there. */
 int ah__json_fail_at(const char *path, const char *text, const char *at, const char *found);
+/* Fails likewise about JSON that Python reads and this library does not. */
+int ah__json_unread_at(const char *path, const char *text, const char *at, const char *found);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_python.h"
 
 static struct ah_json parse(const char *text)
 {
@@ -145,7 +146,7 @@ static void only_json_is_taken(void **state)
         {"\"\xed\xa0\x80\"", "byte 0xed"},
         {"\"\xe2\x82\"", "byte 0xe2"},
         {"\"\xf5\x80\x80\x80\"", "byte 0xf5"},
-        {"\"a\\u0000b\"", "column 8: found \\u0000 in a string"},
+        {"\"a\\u0000b\"", "column 8: found \\u0000 in a string, which is JSON but is not read"},
         {"\"\\u12g4\"", "found \\u without four hexadecimal digits"},
         {"\"\\x41\"", "found an unknown escape in a string"},
         {"\"\\ud800\"", "found half of a surrogate pair"},
@@ -173,6 +174,15 @@ static void only_json_is_taken(void **state)
     assert_ok(ah__json_string(&string, &json, "\xe2\x82\xac"));
     assert_string_equal(string, "\xf0\x9f\x98\x80 \xf0\x9f\x98\x80 \" \\ / \b\f\n\r\t \x7f");
     ah__json_free(&json);
+}
+
+static void values_that_are_not_read_are_refused(void **state)
+{
+    (void)state;
+    static const char text[] = " {\n\"a\": \"b\\u0000\"}";
+    cJSON *tree;
+    assert_fails(ah__json_value_parse(&tree, text, strlen(text), "f.json"), AH_EINPUT,
+                 "f.json: line 2, column 8: found in a string \\u0000, which is JSON but is not read");
 }
 
 static void deep_nesting_is_refused(void **state)
@@ -273,5 +283,6 @@ static void writers_refuse(void **state)
 
 AH_TEST_SUITE("base/json", cmocka_unit_test(getters_read), cmocka_unit_test(getters_refuse),
               cmocka_unit_test(syntax_errors_have_lines), cmocka_unit_test(only_json_is_taken),
-              cmocka_unit_test(deep_nesting_is_refused), cmocka_unit_test(doubles_round_trip),
-              cmocka_unit_test(trees_round_trip), cmocka_unit_test(writers_refuse))
+              cmocka_unit_test(values_that_are_not_read_are_refused), cmocka_unit_test(deep_nesting_is_refused),
+              cmocka_unit_test(doubles_round_trip), cmocka_unit_test(trees_round_trip),
+              cmocka_unit_test(writers_refuse))

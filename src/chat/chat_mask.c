@@ -118,8 +118,9 @@ static int part(struct ah_buf *text, const struct masking *masking, size_t count
 /* Returns the number of equal bytes at the beginning of two texts, in whole characters. */
 static size_t common(const struct ah_buf *a, const struct ah_buf *b)
 {
-    size_t at = 0;
-    while (at < a->length && at < b->length && a->text[at] == b->text[at])
+    size_t most = a->length < b->length ? a->length : b->length;
+    size_t at = most && memcmp(a->text, b->text, most) == 0 ? most : 0;
+    while (at < most && a->text[at] == b->text[at])
         at++;
     while (at && at < a->length && ((unsigned char)a->text[at] & 0xc0) == 0x80)
         at--;

@@ -231,6 +231,17 @@ static int accumulation_take(struct ah_train_options *train, int64_t count)
     return AH_OK;
 }
 
+/* Says what --gradient-accumulation stands for, if a refusal advises other batches. */
+static int open_fail(int status, const struct train_args *args, const struct ah_train_options *train)
+{
+    status = ah_ranks_end(status);
+    if (status == AH_EBUDGET && args->accumulation && strstr(ah_error(), "batch "))
+        ah__out_fault(
+            "%s; give --micro-batch in place of --gradient-accumulation %lld, which is --micro-batch %lld here",
+            ah_error(), (long long)args->accumulation, (long long)train->micro_batch);
+    return ah__out_fail(status);
+}
+
 static int run(const void *given)
 {
     const struct train_args *args = given;
@@ -261,7 +272,7 @@ static int run(const void *given)
     signals_init();
     int status = ah_trainer_open(&trainer, &train);
     if (status != AH_OK)
-        return ah__out_fail(status);
+        return open_fail(status, args, &train);
     status = train_all(&result, trainer, &train, &progress, unit);
     bool unsaved = status == AH_OK && result.stopped && !result.saved && (train.out_dir || train.resume_dir);
     if (status == AH_OK && !unsaved)

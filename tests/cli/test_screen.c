@@ -362,9 +362,20 @@ static void passes_are_for_policies_that_have_them(void **state)
     assert_refused("--plan: passes=2: found policy resident, expected autohete");
 }
 
+static void advice_knows_gradient_accumulation(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("train --model %s/model.json --data %s/text --batch 32 --seq 32 --device-memory 2MiB --gradient-accumulation 1 "
+        "--steps 1 --threads 1",
+        at, at);
+    assert_refused("; give --micro-batch in place of --gradient-accumulation 1, which is --micro-batch 32 here");
+}
+
 AH_TEST_SUITE("cli/screen", cmocka_unit_test(pictures_are_of_the_passes_asked_for),
               cmocka_unit_test(passes_are_explained), cmocka_unit_test(a_part_of_a_plan_is_kept),
               cmocka_unit_test(passes_are_for_policies_that_have_them), cmocka_unit_test(one_step_time),
               cmocka_unit_test(the_trace_has_both), cmocka_unit_test(report_page), cmocka_unit_test(facts_are_told),
               cmocka_unit_test(padding_is_told), cmocka_unit_test(a_loss_that_does_not_fall),
-              cmocka_unit_test(simulate_table), cmocka_unit_test(control_bytes_are_shown))
+              cmocka_unit_test(simulate_table), cmocka_unit_test(control_bytes_are_shown),
+              cmocka_unit_test(advice_knows_gradient_accumulation))

@@ -54,6 +54,17 @@ struct op_case {
     int64_t vocabulary; /* ids are below it */
 };
 
+/* A case without ids whose output 0 has no shape of its own: name, operator, shapes of its inputs, attributes (0:
+ * none). */
+#define IN(...)                                                                                                        \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define OP(text, kind, shapes, ...)                                                                                    \
+    {                                                                                                                  \
+        text, AH_OP_##kind, {__VA_ARGS__}, shapes, {0}, 0                                                              \
+    }
+
 static inline float bf16_widen(uint16_t x)
 {
     uint32_t bits = (uint32_t)x << 16;

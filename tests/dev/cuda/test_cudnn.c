@@ -13,64 +13,30 @@ enum { NOT_SUPPORTED = 3000, BAD_PARAM = 2000, NO_MEMORY = 4003 }; /* of cudnnSt
 
 /* Side by side and apart, as many heads and shared ones, several sequences, lengths that fill no chunk. */
 static const struct op_case sdpa_cases[] = {
-    {"attention of 7", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 3 * 3 * 16)}, {0}, 0},
-    {"attention of 66, head 64", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 66, 3 * 2 * 64)}, {0}, 0},
-    {"attention_qkv of 40, head 80",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 4, .kv_heads = 2},
-     {S3(1, 40, 320), S3(1, 40, 160), S3(1, 40, 160)},
-     {0},
-     0},
-    {"attention by head of 160", AH_OP_ATTENTION, {.heads = 2, .by_head = true}, {S3(2, 20, 3 * 320)}, {0}, 0},
-    {"attention_qkv with a window",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 4, .kv_heads = 2, .window = 7},
-     {S3(1, 40, 64), S3(1, 40, 32), S3(1, 40, 32)},
-     {0},
-     0},
-    {"attention of documents", AH_OP_ATTENTION, {.heads = 2}, {S3(3, 67, 3 * 2 * 16), S2(3, 67)}, {0}, 0},
-    {"attention_qkv of documents, with a window",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 4, .kv_heads = 2, .window = 11},
-     {S3(2, 40, 64), S3(2, 40, 32), S3(2, 40, 32), S2(2, 40)},
-     {0},
-     0},
-    {"attention_bwd of documents, by head",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 2, .by_head = true},
-     {S3(3, 30, 32), S3(3, 30, 96), S3(3, 30, 32), S3(3, 2, 30), S2(3, 30)},
-     {0},
-     0},
-    {"attention_qkv_bwd of documents, with a window",
-     AH_OP_ATTENTION_QKV_BWD,
-     {.heads = 4, .kv_heads = 2, .window = 25},
-     {S3(2, 66, 64), S3(2, 66, 64), S3(2, 66, 32), S3(2, 66, 32), S3(2, 66, 64), S3(2, 4, 66), S2(2, 66)},
-     {0},
-     0},
-    {"attention_bwd by head, with a window",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 2, .by_head = true, .window = 9},
-     {S3(2, 30, 512), S3(2, 30, 1536), S3(2, 30, 512), S3(2, 2, 30)},
-     {0},
-     0},
-    {"attention_bwd of 30, head 16",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 3},
-     {S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)},
-     {0},
-     0},
-    {"attention_bwd of 65, head 64",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 2},
-     {S3(1, 65, 128), S3(1, 65, 384), S3(1, 65, 128), S3(1, 2, 65)},
-     {0},
-     0},
-    {"attention_qkv_bwd of 33, head 128",
-     AH_OP_ATTENTION_QKV_BWD,
-     {.heads = 4, .kv_heads = 2},
-     {S3(2, 33, 512), S3(2, 33, 512), S3(2, 33, 256), S3(2, 33, 256), S3(2, 33, 512), S3(2, 4, 33)},
-     {0},
-     0},
+    OP("attention of 7", ATTENTION, IN(S3(2, 7, 3 * 3 * 16)), .heads = 3),
+    OP("attention of 66, head 64", ATTENTION, IN(S3(2, 66, 3 * 2 * 64)), .heads = 2),
+    OP("attention_qkv of 40, head 80", ATTENTION_QKV, IN(S3(1, 40, 320), S3(1, 40, 160), S3(1, 40, 160)), .heads = 4,
+       .kv_heads = 2),
+    OP("attention by head of 160", ATTENTION, IN(S3(2, 20, 3 * 320)), .heads = 2, .by_head = true),
+    OP("attention_qkv with a window", ATTENTION_QKV, IN(S3(1, 40, 64), S3(1, 40, 32), S3(1, 40, 32)), .heads = 4,
+       .kv_heads = 2, .window = 7),
+    OP("attention of documents", ATTENTION, IN(S3(3, 67, 3 * 2 * 16), S2(3, 67)), .heads = 2),
+    OP("attention_qkv of documents, with a window", ATTENTION_QKV,
+       IN(S3(2, 40, 64), S3(2, 40, 32), S3(2, 40, 32), S2(2, 40)), .heads = 4, .kv_heads = 2, .window = 11),
+    OP("attention_bwd of documents, by head", ATTENTION_BWD,
+       IN(S3(3, 30, 32), S3(3, 30, 96), S3(3, 30, 32), S3(3, 2, 30), S2(3, 30)), .heads = 2, .by_head = true),
+    OP("attention_qkv_bwd of documents, with a window", ATTENTION_QKV_BWD,
+       IN(S3(2, 66, 64), S3(2, 66, 64), S3(2, 66, 32), S3(2, 66, 32), S3(2, 66, 64), S3(2, 4, 66), S2(2, 66)),
+       .heads = 4, .kv_heads = 2, .window = 25),
+    OP("attention_bwd by head, with a window", ATTENTION_BWD,
+       IN(S3(2, 30, 512), S3(2, 30, 1536), S3(2, 30, 512), S3(2, 2, 30)), .heads = 2, .by_head = true, .window = 9),
+    OP("attention_bwd of 30, head 16", ATTENTION_BWD, IN(S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)),
+       .heads = 3),
+    OP("attention_bwd of 65, head 64", ATTENTION_BWD, IN(S3(1, 65, 128), S3(1, 65, 384), S3(1, 65, 128), S3(1, 2, 65)),
+       .heads = 2),
+    OP("attention_qkv_bwd of 33, head 128", ATTENTION_QKV_BWD,
+       IN(S3(2, 33, 512), S3(2, 33, 512), S3(2, 33, 256), S3(2, 33, 256), S3(2, 33, 512), S3(2, 4, 33)), .heads = 4,
+       .kv_heads = 2),
 };
 
 /* More scores than backward makes at once: sequence by sequence, and some heads of one at a time. */
@@ -78,19 +44,12 @@ static const struct {
     struct op_case op;
     long pieces;
 } piece_cases[] = {
-    {{"three sequences",
-      AH_OP_ATTENTION_BWD,
-      {.heads = 2048},
-      {S3(3, 2, 16384), S3(3, 2, 49152), S3(3, 2, 16384), S3(3, 2048, 2)},
-      {0},
-      0},
+    {OP("three sequences", ATTENTION_BWD, IN(S3(3, 2, 16384), S3(3, 2, 49152), S3(3, 2, 16384), S3(3, 2048, 2)),
+        .heads = 2048),
      3},
-    {{"shared heads",
-      AH_OP_ATTENTION_QKV_BWD,
-      {.heads = 6000, .kv_heads = 3000},
-      {S3(1, 2, 48000), S3(1, 2, 48000), S3(1, 2, 24000), S3(1, 2, 24000), S3(1, 2, 48000), S3(1, 6000, 2)},
-      {0},
-      0},
+    {OP("shared heads", ATTENTION_QKV_BWD,
+        IN(S3(1, 2, 48000), S3(1, 2, 48000), S3(1, 2, 24000), S3(1, 2, 24000), S3(1, 2, 48000), S3(1, 6000, 2)),
+        .heads = 6000, .kv_heads = 3000),
      2},
 };
 
@@ -202,10 +161,8 @@ static void masks_of_documents_go_in_pieces(void **state)
 {
     (void)state;
     enum { TWO_MASKS = 2 * 2 * 67 * 128 };
-    static const struct op_case three = {
-        "three", AH_OP_ATTENTION, {.heads = 2}, {S3(3, 67, 3 * 2 * 16), S2(3, 67)}, {0}, 0};
-    static const struct op_case four = {"four", AH_OP_ATTENTION, {.heads = 2}, {S3(4, 67, 3 * 2 * 16), S2(4, 67)}, {0},
-                                        0};
+    static const struct op_case three = OP("three", ATTENTION, IN(S3(3, 67, 3 * 2 * 16), S2(3, 67)), .heads = 2);
+    static const struct op_case four = OP("four", ATTENTION, IN(S3(4, 67, 3 * 2 * 16), S2(4, 67)), .heads = 2);
     struct device_pair p = pair_open(VERSION);
     ((struct ah_cuda *)p.cuda.dev)->scores_bytes = TWO_MASKS;
     sdpa_check(&p, &three, 3);
@@ -228,15 +185,11 @@ static void own_kernels_do_what_cudnn_is_not_for(void **state)
 {
     (void)state;
     static const struct op_case others[] = {
-        {"one token", AH_OP_ATTENTION, {.heads = 1}, {S3(2, 1, 48)}, {0}, 0},
-        {"head of 12", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 9, 72)}, {0}, 0},
-        {"capped", AH_OP_ATTENTION, {.heads = 3, .cap = 2}, {S3(2, 7, 144)}, {0}, 0},
-        {"adding",
-         AH_OP_ATTENTION_BWD,
-         {.heads = 3, .acc = 1},
-         {S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)},
-         {0},
-         0},
+        OP("one token", ATTENTION, IN(S3(2, 1, 48)), .heads = 1),
+        OP("head of 12", ATTENTION, IN(S3(1, 9, 72)), .heads = 2),
+        OP("capped", ATTENTION, IN(S3(2, 7, 144)), .heads = 3, .cap = 2),
+        OP("adding", ATTENTION_BWD, IN(S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)), .heads = 3,
+           .acc = 1),
     };
     struct device_pair p = pair_open(VERSION);
     for (size_t i = 0; i < AH_LENGTH(others); i++)
@@ -261,8 +214,8 @@ static void attention_said(const struct test_device *gpu, const char *text)
 static void who_does_attention_is_said(void **state)
 {
     (void)state;
-    static const struct op_case one = {"one token", AH_OP_ATTENTION, {.heads = 1}, {S3(2, 1, 48)}, {0}, 0};
-    static const struct op_case odd = {"head of 12", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 9, 72)}, {0}, 0};
+    static const struct op_case one = OP("one token", ATTENTION, IN(S3(2, 1, 48)), .heads = 1);
+    static const struct op_case odd = OP("head of 12", ATTENTION, IN(S3(1, 9, 72)), .heads = 2);
     struct device_pair p = pair_open(VERSION);
     attention_said(&p.cuda, "");
     (void)executions_of(&p, &sdpa_cases[0], AH_BF16);

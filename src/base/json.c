@@ -108,7 +108,7 @@ int ah__json_parse(struct ah_json *out, const char *text, size_t length, const c
 {
     cJSON *tree;
     AH_TRY(parse_tree(&tree, text, length, path));
-    *out = (struct ah_json){tree, path, ""};
+    *out = (struct ah_json){.node = tree, .path = path, .where = ""};
     return AH_OK;
 }
 
@@ -122,9 +122,28 @@ int ah__json_load(struct ah_json *out, const char *path)
     return status;
 }
 
+int ah__json_load_in(struct ah_json *out, const char *folder, const char *name)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
+    int status = ah__json_load(out, path);
+    if (status == AH_OK)
+        out->own = path;
+    else
+        ah__free(path);
+    return status;
+}
+
+int ah__json_load_any(struct ah_json *out, const char *folder, const char *name)
+{
+    *out = (struct ah_json){0};
+    return folder && ah__path_has(folder, name) ? ah__json_load_in(out, folder, name) : AH_OK;
+}
+
 void ah__json_free(struct ah_json *json)
 {
     cJSON_Delete(json->node);
+    ah__free(json->own);
     *json = (struct ah_json){0};
 }
 
@@ -276,7 +295,7 @@ int ah__json_object(struct ah_json *out, const struct ah_json *json, const char 
         return fail_found(json, key, node, "an object");
     if (!node->valuestring)
         AH_TRY(ah__sprintf(&node->valuestring, "%s%s%s", json->where, dot(json), key));
-    *out = (struct ah_json){node, json->path, node->valuestring};
+    *out = (struct ah_json){.node = node, .path = json->path, .where = node->valuestring};
     return AH_OK;
 }
 

@@ -13,6 +13,7 @@ struct ah_json {
     cJSON *node;       /* an object */
     const char *path;  /* the file's path, for messages */
     const char *where; /* dotted path of node inside the file, "" at the root */
+    char *own;         /* the path, if ah__json_free frees it; else null */
 };
 
 /* Parses a whole file (at most 64 MiB) whose root is an object. Refuses a key that occurs twice in one object and every
@@ -20,6 +21,10 @@ struct ah_json {
  * must outlive it. */
 int ah__json_load(struct ah_json *out, const char *path);
 int ah__json_parse(struct ah_json *out, const char *text, size_t length, const char *path);
+/* Loads FOLDER/name; the tree keeps the path. */
+int ah__json_load_in(struct ah_json *out, const char *folder, const char *name);
+/* Does the same if there is such a file; else, or without a folder (null), *out has no node. */
+int ah__json_load_any(struct ah_json *out, const char *folder, const char *name);
 void ah__json_free(struct ah_json *json);
 
 /* Getters of required members. `min` to `max` are inclusive. Strings point into the tree. */

@@ -405,7 +405,7 @@ int ah__form_read(struct ah_document *out, struct ah_form_store *store, struct a
     AH_TRY(store_reset(store));
     if (!form)
         AH_TRY(form_find(&form, records));
-    struct ah_form_record record = {{store->tree, ah__records_where(records), ""}, store, out};
+    struct ah_form_record record = {{.node = store->tree, .path = ah__records_where(records), .where = ""}, store, out};
     *out = (struct ah_document){.form = form->format, .whole = true};
     AH_TRY(tree_read(&record, records, form));
     return form->read(out, &record);

@@ -65,20 +65,16 @@ static const char *base_of(const char *path)
 static int config_name(char **name, const char *folder)
 {
     struct ah_json json;
-    char *path;
+    int status = AH_OK;
     *name = NULL;
-    AH_TRY(ah__sprintf(&path, "%s/config.json", folder));
-    int status = ah__path_exists(path) ? ah__json_load(&json, path) : AH_ENOMEM;
-    bool loaded = status == AH_OK;
-    if (loaded) {
-        const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json.node, "_name_or_path"));
-        const char *slash = found ? strchr(found, '/') : NULL;
-        if (found && (!slash || !strchr(slash + 1, '/')) && base_of(found)[strspn(base_of(found), ".-")])
-            status = title(name, base_of(found));
-        ah__json_free(&json);
-    }
-    ah__free(path);
-    return loaded ? status : AH_OK;
+    if (ah__json_load_any(&json, folder, "config.json") != AH_OK)
+        return AH_OK;
+    const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json.node, "_name_or_path"));
+    const char *slash = found ? strchr(found, '/') : NULL;
+    if (found && (!slash || !strchr(slash + 1, '/')) && base_of(found)[strspn(base_of(found), ".-")])
+        status = title(name, base_of(found));
+    ah__json_free(&json);
+    return status;
 }
 
 static int gguf_name(char **name, const struct ah_gguf *file)

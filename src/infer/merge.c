@@ -59,17 +59,11 @@ static int room_new(struct merge *merge)
 static int trained_exactly(bool *out, const struct merge *merge)
 {
     struct ah_json json;
-    char *path;
-    *out = false;
-    AH_TRY(ah__sprintf(&path, "%s/state.json", merge->from.adapter));
-    int status = ah__path_exists(path) ? ah__json_load(&json, path) : AH_OK;
-    if (status == AH_OK && ah__path_exists(path)) {
-        const char *dtype = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json.node, "dtype"));
-        *out = dtype && strcmp(dtype, "fp32") == 0;
-        ah__json_free(&json);
-    }
-    ah__free(path);
-    return status;
+    AH_TRY(ah__json_load_any(&json, merge->from.adapter, "state.json"));
+    const char *dtype = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json.node, "dtype"));
+    *out = dtype && strcmp(dtype, "fp32") == 0;
+    ah__json_free(&json);
+    return AH_OK;
 }
 
 /* Chooses the dtype that was asked for; else fp32 if bf16 would round the parameters. */

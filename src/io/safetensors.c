@@ -147,7 +147,7 @@ static int tensor_parse(struct ah_safetensors_tensor *tensor, const struct ah_sa
                         size_t data_start)
 {
     static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL};
-    struct ah_json member = {node, file->path, node->string};
+    struct ah_json member = {.node = node, .path = file->path, .where = node->string};
     int64_t offsets[2];
     size_t rank = 0, two = 0;
     if (!cJSON_IsObject(node))

@@ -25,58 +25,37 @@ struct report {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Sets *out to "DIR/NAME", or to null if there is no such file. */
-static int find(char **out, const char *dir, const char *name)
-{
-    *out = NULL;
-    if (!dir)
-        return AH_OK;
-    AH_TRY(ah__sprintf(out, "%s/%s", dir, name));
-    if (ah__path_exists(*out))
-        return AH_OK;
-    ah__free(*out);
-    *out = NULL;
-    return AH_OK;
-}
-
 static int timeline_read(struct report *report)
 {
     char *path;
-    AH_TRY(find(&path, report->dir, "timeline.json"));
-    int status = path ? ah__timeline_load(&report->predicted, &report->measured, path) : AH_OK;
+    if (!ah__path_has(report->dir, "timeline.json"))
+        return AH_OK;
+    AH_TRY(ah__sprintf(&path, "%s/timeline.json", report->dir));
+    int status = ah__timeline_load(&report->predicted, &report->measured, path);
     ah__free(path);
     return status;
 }
 
 static int plan_read(struct report *report)
 {
-    char *path;
     struct ah_json json;
-    AH_TRY(find(&path, report->dir, "plan.json"));
-    int status = path ? ah__json_load(&json, path) : AH_OK;
-    if (path && status == AH_OK) {
-        status = ah__plan_from_tree(&report->plan, &json);
-        report->planned = status == AH_OK;
-        ah__json_free(&json);
-    }
-    ah__free(path);
+    AH_TRY(ah__json_load_any(&json, report->dir, "plan.json"));
+    int status = json.node ? ah__plan_from_tree(&report->plan, &json) : AH_OK;
+    report->planned = json.node && status == AH_OK;
+    ah__json_free(&json);
     return status;
 }
 
 static int config_read(struct report *report)
 {
-    char *path;
     struct ah_json json;
-    AH_TRY(find(&path, report->checkpoint, AH_ADAPTER_MODEL));
-    if (!path)
-        AH_TRY(find(&path, report->checkpoint, "config.json"));
-    int status = path ? ah__json_load(&json, path) : AH_OK;
-    if (path && status == AH_OK) {
-        if (ah__json_has(&json, "vocab_size"))
-            status = ah__json_int(&report->vocab_size, &json, "vocab_size", 1, INT32_MAX);
-        ah__json_free(&json);
-    }
-    ah__free(path);
+    AH_TRY(ah__json_load_any(&json, report->checkpoint, AH_ADAPTER_MODEL));
+    if (!json.node)
+        AH_TRY(ah__json_load_any(&json, report->checkpoint, "config.json"));
+    int status = json.node && ah__json_has(&json, "vocab_size")
+                     ? ah__json_int(&report->vocab_size, &json, "vocab_size", 1, INT32_MAX)
+                     : AH_OK;
+    ah__json_free(&json);
     return status;
 }
 
@@ -305,19 +284,16 @@ static void rows(struct ah_buf *buf, const cJSON *object, const char *outer)
 
 static int table(struct ah_buf *buf, const char *title, const char *dir, const char *name)
 {
-    char *path;
     struct ah_json json;
-    AH_TRY(find(&path, dir, name));
-    int status = path ? ah__json_load(&json, path) : AH_OK;
-    if (path && status == AH_OK) {
+    AH_TRY(ah__json_load_any(&json, dir, name));
+    if (json.node) {
         section(buf, title);
         ah__buf_printf(buf, "<div class=\"card\"><table>\n");
         rows(buf, json.node, NULL);
         ah__buf_printf(buf, "</table></div>\n");
-        ah__json_free(&json);
     }
-    ah__free(path);
-    return status;
+    ah__json_free(&json);
+    return AH_OK;
 }
 
 static void words(struct ah_buf *buf)

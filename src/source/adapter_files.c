@@ -59,18 +59,12 @@ int ah__adapter_find(char **folder, const char *path)
 static int path_of(char **out, const char *folder, const char *name, const char *key)
 {
     struct ah_json json;
-    char *path;
-    if (*out || !ah__path_has(folder, name))
+    if (*out)
         return AH_OK;
-    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
-    int status = ah__json_load(&json, path);
-    if (status == AH_OK) {
-        const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json.node, key));
-        if (found && found[0] && ah__path_exists(found))
-            status = ah__strdup(out, found);
-        ah__json_free(&json);
-    }
-    ah__free(path);
+    AH_TRY(ah__json_load_any(&json, folder, name));
+    const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json.node, key));
+    int status = found && found[0] && ah__path_exists(found) ? ah__strdup(out, found) : AH_OK;
+    ah__json_free(&json);
     return status;
 }
 

@@ -124,14 +124,11 @@ static int files_verify(const char *folder, const struct ah_json *root, const ch
 
 int ah__folder_verify(const char *path, const char *const *required)
 {
-    char *checksums;
     struct ah_json root = {0};
-    AH_TRY(ah__sprintf(&checksums, "%s/" AH_CHECKSUMS, path));
-    int status = ah__json_load(&root, checksums);
+    int status = ah__json_load_in(&root, path, AH_CHECKSUMS);
     if (status == AH_OK)
         status = files_verify(path, &root, required);
     ah__json_free(&root);
-    ah__free(checksums);
     /* A checkpoint's own file that is missing or malformed is damage, not a wrong argument. */
     return status == AH_EINPUT ? ah__fail_prefix(AH_ECORRUPT, "checkpoint") : status;
 }

@@ -58,12 +58,9 @@ static int files_remove(const char *folder, bool (*is)(const char *name, const s
 
 static int listed_load(struct ah_json *root, struct ah_json *files, const char *folder)
 {
-    char *path;
-    AH_TRY(ah__sprintf(&path, "%s/" AH_CHECKSUMS, folder));
-    int status = ah__path_exists(path) ? ah__json_load(root, path) : AH_EINPUT;
-    if (status == AH_OK)
+    int status = ah__json_load_any(root, folder, AH_CHECKSUMS);
+    if (status == AH_OK && root->node)
         status = ah__json_object(files, root, "files");
-    ah__free(path);
     return status == AH_ENOMEM ? status : AH_OK; /* a damaged file lists nothing */
 }
 

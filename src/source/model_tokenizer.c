@@ -61,16 +61,9 @@ int ah__model_tokenizer_open(const struct ah_tokenizer **out, const char *model)
 static int bytes_read(bool *out, const char *checkpoint)
 {
     struct ah_json json;
-    char *path;
-    AH_TRY(ah__sprintf(&path, "%s/state.json", checkpoint));
-    int status = ah__path_exists(path) ? AH_OK : AH_EINPUT;
-    if (status == AH_OK)
-        status = ah__json_load(&json, path);
-    if (status == AH_OK) {
-        *out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json.node, "bytes"));
-        ah__json_free(&json);
-    }
-    ah__free(path);
+    int status = ah__json_load_any(&json, checkpoint, "state.json");
+    *out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json.node, "bytes"));
+    ah__json_free(&json);
     return status == AH_EINPUT ? AH_OK : status; /* the checkpoint's loader reports the fault */
 }
 

@@ -103,7 +103,7 @@ static int events_read(struct ah_timeline *timeline, const cJSON *events, int64_
     AH_TRY(ah__new(&timeline->samples, count, sizeof *timeline->samples));
     timeline->sample_capacity = count;
     for (cJSON *node = events->child; node; node = node->next) {
-        struct ah_json event = {node, path, "traceEvents"};
+        struct ah_json event = {.node = node, .path = path, .where = "traceEvents"};
         if (event_is(&event, "X", pid))
             AH_TRY(span_read(&timeline->spans[timeline->span_count++], &event, timeline->layers));
         else if (event_is(&event, "C", pid))

@@ -42,7 +42,7 @@ int ah__json_each(struct ah_subword_recipe *recipe, const struct ah_json *json, 
                             dot, key, index);
         if (!child->valuestring)
             AH_TRY(ah__sprintf(&child->valuestring, "%s%s%s[%d]", json->where, dot, key, index));
-        struct ah_json element = {child, json->path, child->valuestring};
+        struct ah_json element = {.node = child, .path = json->path, .where = child->valuestring};
         AH_TRY(read(recipe, &element));
     }
     return AH_OK;

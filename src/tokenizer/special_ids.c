@@ -66,17 +66,6 @@ static int json_take(struct ah_subword *subword, const struct ah_json *json, boo
                  : ids_take(subword, json, "eos_token_id", true);
 }
 
-static int file_take(struct ah_subword *subword, const char *path, bool texts)
-{
-    struct ah_json json;
-    if (access(path, F_OK) != 0)
-        return AH_OK;
-    AH_TRY(ah__json_load(&json, path));
-    int status = json_take(subword, &json, texts);
-    ah__json_free(&json);
-    return status;
-}
-
 static int text_take(struct ah_subword *subword, const char *text, const char *path, bool texts)
 {
     struct ah_json json;
@@ -124,10 +113,10 @@ int ah__special_ids_read(struct ah_subword *subword, const char *folder)
                  {"generation_config.json", false},
                  {"config.json", false}};
     for (size_t i = 0; i < AH_LENGTH(files); i++) {
-        char *path;
-        AH_TRY(ah__sprintf(&path, "%s/%s", folder, files[i].name));
-        int status = file_take(subword, path, files[i].texts);
-        ah__free(path);
+        struct ah_json json;
+        AH_TRY(ah__json_load_any(&json, folder, files[i].name));
+        int status = json.node ? json_take(subword, &json, files[i].texts) : AH_OK;
+        ah__json_free(&json);
         AH_TRY(status);
     }
     stops_set(subword);

@@ -210,16 +210,10 @@ static int around_read(struct ah_subword_recipe *recipe, const struct ah_json *c
 static int file_read(struct ah_subword_recipe *recipe, const char *folder, const char *name, bool otherwise,
                      int (*read)(struct ah_subword_recipe *recipe, const struct ah_json *json))
 {
-    char *path;
     struct ah_json json;
-    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
-    bool there = access(path, F_OK) == 0;
-    int status = there ? ah__json_load(&json, path) : otherwise ? read(recipe, NULL) : AH_OK;
-    if (status == AH_OK && there) {
-        status = read(recipe, &json);
-        ah__json_free(&json);
-    }
-    ah__free(path);
+    AH_TRY(ah__json_load_any(&json, folder, name));
+    int status = json.node || otherwise ? read(recipe, json.node ? &json : NULL) : AH_OK;
+    ah__json_free(&json);
     return status;
 }
 

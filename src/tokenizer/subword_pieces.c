@@ -183,19 +183,6 @@ static int around_set(struct ah_subword_recipe *recipe, const struct kind *kind,
     return AH_OK;
 }
 
-/* Opens FOLDER/name. If there is no such file, the node is null. The path is in the arena, for messages. */
-static int json_open(struct ah_json *json, struct ah_arena *arena, const char *folder, const char *name)
-{
-    char *path;
-    const char *kept;
-    *json = (struct ah_json){0};
-    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
-    int status = ah__arena_strdup(arena, &kept, path);
-    ah__free(path);
-    AH_TRY(status);
-    return access(kept, F_OK) == 0 ? ah__json_load(json, kept) : AH_OK;
-}
-
 /* Applies the configurations; both may have no node. tokenizer_config.json names the class, or else config.json
  * does. */
 static int configs_take(struct ah_subword_recipe *recipe, const char *folder, const struct ah_json *tokenizer,
@@ -211,10 +198,9 @@ static int configs_take(struct ah_subword_recipe *recipe, const char *folder, co
 
 static int model_take(struct ah_subword_recipe *recipe, const char *folder, const struct ah_sentencepiece_model *model)
 {
-    struct ah_arena *arena = &recipe->subword->arena;
     struct ah_json tokenizer, model_config = {0};
-    AH_TRY(json_open(&tokenizer, arena, folder, "tokenizer_config.json"));
-    int status = json_open(&model_config, arena, folder, "config.json");
+    AH_TRY(ah__json_load_any(&tokenizer, folder, "tokenizer_config.json"));
+    int status = ah__json_load_any(&model_config, folder, "config.json");
     if (status == AH_OK)
         status = configs_take(recipe, folder, &tokenizer, &model_config, model);
     ah__json_free(&model_config);

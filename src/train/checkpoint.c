@@ -161,14 +161,9 @@ static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
 static int load_state(struct ah_checkpoint *out)
 {
     struct ah_json json;
-    char *path;
-    AH_TRY(ah__sprintf(&path, "%s/state.json", out->folder));
-    int status = ah__json_load(&json, path);
-    if (status == AH_OK) {
-        status = read_state(out, &json);
-        ah__json_free(&json);
-    }
-    ah__free(path);
+    AH_TRY(ah__json_load_in(&json, out->folder, "state.json"));
+    int status = read_state(out, &json);
+    ah__json_free(&json);
     return status;
 }
 

@@ -58,7 +58,7 @@ int ah__checkpoint_sources_read(struct ah_checkpoint *out, const struct ah_json 
     struct ah_mixture_mark *mark = out->sources;
     cJSON_ArrayForEach(item, list)
     {
-        AH_TRY(source_read(mark++, &(struct ah_json){item, json->path, key}));
+        AH_TRY(source_read(mark++, &(struct ah_json){.node = item, .path = json->path, .where = key}));
     }
     return AH_OK;
 }

@@ -210,7 +210,7 @@ static int read_sources(struct ah_run_config *out, const struct ah_json *data)
     struct ah_data_facts *facts = out->data;
     cJSON_ArrayForEach(item, list)
     {
-        AH_TRY(read_source(facts++, &(struct ah_json){item, data->path, "data.sources"}));
+        AH_TRY(read_source(facts++, &(struct ah_json){.node = item, .path = data->path, .where = "data.sources"}));
     }
     return AH_OK;
 }
@@ -243,16 +243,13 @@ static int read_all(struct ah_run_config *out, const struct ah_json *json)
 int ah__run_config_load(struct ah_run_config *out, const char *dir)
 {
     struct ah_run_config run_config = {0};
-    char *path;
-    AH_TRY(ah__sprintf(&path, "%s/%s", dir, file_name));
-    int status = ah__json_load(&run_config.json, path);
+    int status = ah__json_load_in(&run_config.json, dir, file_name);
     if (status == AH_OK)
         status = read_all(&run_config, &run_config.json);
     if (status == AH_OK)
         *out = run_config;
     else
         ah__run_config_free(&run_config);
-    ah__free(path);
     return status;
 }
 

@@ -66,7 +66,6 @@ static void expect_equal(const struct ah_settings *a, const struct ah_settings *
 /* Masters are what the device computes with, or fp32; a resumed training keeps what it has. */
 static void states_have_formats(void **state)
 {
-    (void)state;
     struct ah_train_options options;
     struct ah_settings settings;
     ah_train_options_init(&options, sizeof options);
@@ -102,7 +101,6 @@ static void states_have_formats(void **state)
 
 static void unset_means_default(void **state)
 {
-    (void)state;
     struct ah_train_options options;
     struct ah_settings settings;
     ah_train_options_init(&options, sizeof options);
@@ -118,7 +116,6 @@ static void unset_means_default(void **state)
 
 static void unset_means_as_saved(void **state)
 {
-    (void)state;
     struct ah_train_options options;
     struct ah_settings settings;
     ah_train_options_init(&options, sizeof options);
@@ -142,7 +139,6 @@ static void unset_means_as_saved(void **state)
 /* Sequences that were not packed stay so: their order is the checkpoint's. */
 static void packing_stays(void **state)
 {
-    (void)state;
     struct ah_train_options options;
     struct ah_settings settings, plain = saved;
     ah_train_options_init(&options, sizeof options);
@@ -159,7 +155,6 @@ static void packing_stays(void **state)
 /* The schedule ends with the training, unless it is said where. */
 static void the_schedule_may_end_elsewhere(void **state)
 {
-    (void)state;
     struct ah_train_options options;
     struct ah_settings settings, later;
     ah_train_options_init(&options, sizeof options);
@@ -180,7 +175,6 @@ static void the_schedule_may_end_elsewhere(void **state)
 /* One kind of interval, once asked for, replaces the other. */
 static void saving_by_steps_or_by_time(void **state)
 {
-    (void)state;
     struct ah_train_options options;
     struct ah_settings first, second;
     ah_train_options_init(&options, sizeof options);
@@ -201,7 +195,6 @@ static void saving_by_steps_or_by_time(void **state)
 /* A training like another may differ from it where a resume may not. */
 static void like_another_keeps_nothing_by_force(void **state)
 {
-    (void)state;
     struct ah_train_options options;
     struct ah_settings settings;
     ah_train_options_init(&options, sizeof options);
@@ -218,7 +211,6 @@ static void like_another_keeps_nothing_by_force(void **state)
 
 static void a_resume_keeps_batch_seq_and_seed(void **state)
 {
-    (void)state;
     struct ah_train_options options;
     struct ah_settings settings;
     ah_train_options_init(&options, sizeof options);
@@ -237,7 +229,6 @@ static void a_resume_keeps_batch_seq_and_seed(void **state)
 
 static void micro_batches_go_into_the_batch(void **state)
 {
-    (void)state;
     static const struct {
         int64_t asked, found; /* found 0: refused */
     } rows[] = {{AH_UNSET, 8},
@@ -272,7 +263,6 @@ static void micro_batches_go_into_the_batch(void **state)
 
 static void bad_numbers(void **state)
 {
-    (void)state;
     static const struct {
         size_t at;
         int64_t value;
@@ -316,9 +306,8 @@ static void bad_numbers(void **state)
 
 static void json_round_trip(void **state)
 {
-    (void)state;
     cJSON *tree = cJSON_CreateObject();
-    struct ah_json json = {tree, "state.json", ""};
+    struct ah_json json = {.node = tree, .path = "state.json", .where = ""};
     struct ah_settings loaded = defaults;
     assert_ok(ah__settings_save(tree, &saved));
     assert_ok(ah__settings_load(&loaded, &json));

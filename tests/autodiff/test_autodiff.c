@@ -106,7 +106,6 @@ static void differentiated_fini(struct differentiated *d)
 
 static void every_operator_has_a_rule(void **state)
 {
-    (void)state;
     bool covered[AH_OP_COUNT] = {0};
     for (size_t i = 0; i < AH_LENGTH(singles); i++)
         covered[singles[i].op] = true; /* the tests below run its rule */
@@ -129,7 +128,6 @@ static bool is_read(const struct differentiated *d, int value)
 /* What a row says that backward reads is what its rule reads: no more, or memory is wasted; no less, or it is gone. */
 static void reads_what_the_row_says(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < AH_LENGTH(singles); c++) {
         struct differentiated d;
         differentiate(&d, &singles[c], ah__op_table[singles[c].op]->in[0].kind == AH_OPERAND_ACTIVATION ? 0 : -1,
@@ -156,7 +154,6 @@ static void expect_like(const struct differentiated *d, int grad, int value)
 /* Every activation and every parameter gets one gradient of its shape. */
 static void all_inputs_have_gradients(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < AH_LENGTH(singles); c++)
         for (int i = 0; i < ah__op_table[singles[c].op]->inputs; i++) {
             struct differentiated d;
@@ -174,7 +171,6 @@ static void all_inputs_have_gradients(void **state)
 /* The first gradient of a parameter overwrites what is there, the next is added. */
 static void adds_to_what_is_written(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < AH_LENGTH(singles); c++)
         for (int written = 0; written < 2; written++) {
             struct differentiated d;
@@ -194,7 +190,6 @@ static void adds_to_what_is_written(void **state)
 
 static void result_without_gradient(void **state)
 {
-    (void)state;
     struct ah_graph *graph;
     int x, a[AH_OP_MAX_OUTPUTS], b[AH_OP_MAX_OUTPUTS];
     struct ah_value value = {.meta = {AH_F32, S1(3)}, .kind = AH_VALUE_ACTIVATION};
@@ -211,7 +206,6 @@ static void result_without_gradient(void **state)
 /* relu of x plus x: relu's backward may not write over the gradient that the other side holds too. */
 static void shared_gradient_is_copied(void **state)
 {
-    (void)state;
     struct ah_graph *graph;
     int x, y[AH_OP_MAX_OUTPUTS], sum[AH_OP_MAX_OUTPUTS];
     struct ah_value value = {.meta = {AH_F32, S1(3)}, .kind = AH_VALUE_ACTIVATION};

@@ -8,7 +8,6 @@
 
 static void zeroed_and_counted(void **state)
 {
-    (void)state;
     uint64_t before = ah__alloc_count();
     int *numbers = NULL;
     assert_ok(ah__new(&numbers, 100, sizeof *numbers));
@@ -25,7 +24,6 @@ static void zeroed_and_counted(void **state)
 
 static void overflow_is_refused(void **state)
 {
-    (void)state;
     void *out = state;
     assert_fails(ah__new(&out, SIZE_MAX / 2, 3), AH_ENOMEM, "out of host memory");
     assert_ptr_equal(out, state);
@@ -40,7 +38,6 @@ static void overflow_is_refused(void **state)
 
 static void grows_and_zeroes(void **state)
 {
-    (void)state;
     int *array = NULL;
     size_t capacity = 0;
     for (size_t i = 0; i < 1000; i++) {
@@ -56,7 +53,6 @@ static void grows_and_zeroes(void **state)
 
 static void nth_allocation_fails_once(void **state)
 {
-    (void)state;
     char *text = NULL;
     ah__alloc_fail_at(2);
     assert_ok(ah__strdup(&text, "one"));
@@ -75,7 +71,6 @@ static void nth_allocation_fails_once(void **state)
 
 static void *allocate_many(void *unused)
 {
-    (void)unused;
     for (int i = 0; i < 1000; i++) {
         void *memory = NULL;
         if (ah__new(&memory, 1, 8) == AH_OK)
@@ -86,7 +81,6 @@ static void *allocate_many(void *unused)
 
 static void threads_lose_no_count(void **state)
 {
-    (void)state;
     pthread_t threads[4];
     uint64_t before = ah__alloc_count();
     for (int i = 0; i < 4; i++)
@@ -98,7 +92,6 @@ static void threads_lose_no_count(void **state)
 
 static void arena_keeps_objects_apart(void **state)
 {
-    (void)state;
     struct ah_arena arena = {0};
     unsigned char *parts[200];
     for (size_t i = 0; i < 200; i++) {
@@ -119,7 +112,6 @@ static void arena_keeps_objects_apart(void **state)
 
 static void buffer_adds_and_escapes(void **state)
 {
-    (void)state;
     struct ah_buf buf = {0};
     ah__buf_printf(&buf, "%d ", 5);
     ah__buf_json(&buf, "a\"\\\n\x01\xc3\xa9\xff\xe2\x82");
@@ -133,7 +125,6 @@ static void buffer_adds_and_escapes(void **state)
 
 static void buffer_error_sticks(void **state)
 {
-    (void)state;
     struct ah_buf buf = {0};
     ah__alloc_fail_at(1);
     ah__buf_printf(&buf, "lost");

@@ -42,7 +42,6 @@ static void expect_content(const char *name, const char *expected)
 
 static void writes_and_replaces(void **state)
 {
-    (void)state;
     const char *folder = ah_test_folder(), *name = in(folder, "a");
     assert_ok(ah__file_write(name, "one", 3));
     expect_content(name, "one");
@@ -55,7 +54,6 @@ static void writes_and_replaces(void **state)
 
 static void writes_through_links(void **state)
 {
-    (void)state;
     char folder[128], link[256];
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
     snprintf(link, sizeof link, "%s/link", folder);
@@ -72,7 +70,6 @@ static void writes_through_links(void **state)
 /* What a full disk does, made with a limit on file sizes. */
 static void full_disk_leaves_the_old_file(void **state)
 {
-    (void)state;
     static char data[100000];
     const char *folder = ah_test_folder(), *name = in(folder, "a");
     assert_ok(ah__file_write(name, "old", 3));
@@ -93,7 +90,6 @@ static void full_disk_leaves_the_old_file(void **state)
 
 static void bad_names(void **state)
 {
-    (void)state;
     char *text = NULL, folder[128];
     size_t length = 0;
     struct ah_map map = {0};
@@ -117,7 +113,6 @@ static void bad_names(void **state)
 
 static void maps(void **state)
 {
-    (void)state;
     struct ah_map map = {0};
     const char *name = in(ah_test_folder(), "a");
     assert_ok(ah__file_write(name, "mapped", 6));
@@ -131,7 +126,6 @@ static void maps(void **state)
 
 static void folders(void **state)
 {
-    (void)state;
     char folder[128], kept[256];
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
     assert_ok(ah__folder_make(in(folder, "a/b//c/")));
@@ -158,7 +152,6 @@ static void folders(void **state)
 /* A name of our own: a link goes, what it leads to and files stay, a pipe or device is refused. */
 static void names_of_our_own(void **state)
 {
-    (void)state;
     char folder[128], kept[256];
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
     snprintf(kept, sizeof kept, "%s/kept", folder);

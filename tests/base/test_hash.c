@@ -6,7 +6,6 @@
 
 static void known_values(void **state)
 {
-    (void)state;
     assert_true(ah__hash("", 0, 0) == 0x2d06800538d394c2u); /* XXH3's published value of the empty input */
     assert_true(ah__hash_text("abc", 0) == ah__hash("abc", 3, 0));
     assert_true(ah__hash_text("abc", 0) != ah__hash_text("abc", 1));
@@ -15,7 +14,6 @@ static void known_values(void **state)
 
 static void streams_differ_and_repeat(void **state)
 {
-    (void)state;
     /* Plain splitmix64 would make position 1 of seed s equal to position 0 of seed s + golden. */
     assert_true(ah__random_bits(5, 1) != ah__random_bits(5 + 0x9e3779b97f4a7c15u, 0));
     assert_true(ah__random_bits(5, 1) == ah__random_bits(5, 1));
@@ -26,7 +24,6 @@ static void streams_differ_and_repeat(void **state)
 /* Mean and variance of 100000 draws; five standard errors. */
 static void moments(void **state)
 {
-    (void)state;
     enum { COUNT = 100000 };
     double uniform = 0, normal = 0, square = 0, fourth = 0;
     for (uint64_t i = 0; i < COUNT; i++) {

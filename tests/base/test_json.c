@@ -19,7 +19,6 @@ static struct ah_json parse(const char *text)
 
 static void getters_read(void **state)
 {
-    (void)state;
     struct ah_json inner, innermost,
         json = parse("{\"i\": -5, \"d\": 0.5, \"b\": true, \"s\": \"x\", \"n\": null,"
                      "\"h\": \"0123456789abcdef\", \"o\": {\"p\": {\"q\": 7}}, \"a\": [1, 2, 3]}");
@@ -56,7 +55,6 @@ static void getters_read(void **state)
 /* Every getter against every wrong kind of value, with its whole line. */
 static void getters_refuse(void **state)
 {
-    (void)state;
     struct ah_json inner,
         json = parse("{\"o\": {\"i\": 1.5, \"big\": 9007199254740994, \"s\": \"no\", \"n\": null, \"a\": [1, 2.5],"
                      "\"t\": true, \"h\": \"0123456789ABCDEF\", \"inf\": 1e999, \"x\": {}}}");
@@ -99,7 +97,6 @@ static void getters_refuse(void **state)
 
 static void syntax_errors_have_lines(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } rows[] = {
@@ -120,7 +117,6 @@ static void syntax_errors_have_lines(void **state)
 /* What cJSON takes although it is no JSON: one line each, with its place. */
 static void only_json_is_taken(void **state)
 {
-    (void)state;
     static const struct {
         const char *value, *found;
     } rows[] = {
@@ -178,7 +174,6 @@ static void only_json_is_taken(void **state)
 
 static void values_that_are_not_read_are_refused(void **state)
 {
-    (void)state;
     static const char text[] = " {\n\"a\": \"b\\u0000\"}";
     cJSON *tree;
     assert_fails(ah__json_value_parse(&tree, text, strlen(text), "f.json"), AH_EINPUT,
@@ -187,7 +182,6 @@ static void values_that_are_not_read_are_refused(void **state)
 
 static void deep_nesting_is_refused(void **state)
 {
-    (void)state;
     static char text[400000];
     struct ah_json json = {0};
     memset(text, '[', sizeof text);
@@ -203,7 +197,6 @@ static cJSON *tree_of(double value)
 
 static void doubles_round_trip(void **state)
 {
-    (void)state;
     for (uint64_t i = 0; i < 20000; i++) {
         union {
             uint64_t bits;
@@ -232,7 +225,6 @@ static void doubles_round_trip(void **state)
 
 static void trees_round_trip(void **state)
 {
-    (void)state;
     char path[128];
     snprintf(path, sizeof path, "%s/a.json", ah_test_folder());
     cJSON *tree = cJSON_CreateObject(), *inner = cJSON_AddObjectToObject(tree, "o");
@@ -267,7 +259,6 @@ static void trees_round_trip(void **state)
 
 static void writers_refuse(void **state)
 {
-    (void)state;
     cJSON *tree = cJSON_CreateObject();
     assert_fails(ah__json_add_double(tree, "v", NAN), AH_EINTERNAL,
                  "JSON key 'v': found nan, expected a finite number");

@@ -56,7 +56,6 @@ static int put(const char *name, const char *text)
 
 static void nothing_is_seen_half_done(void **state)
 {
-    (void)state;
     struct ah_output out;
     struct stat info;
     folder_set();
@@ -80,7 +79,6 @@ static void nothing_is_seen_half_done(void **state)
 
 static void links_are_followed(void **state)
 {
-    (void)state;
     struct stat info;
     char long_name[251];
     folder_set();
@@ -104,7 +102,6 @@ static void links_are_followed(void **state)
 
 static void others_are_no_files(void **state)
 {
-    (void)state;
     struct stat info;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     folder_set();
@@ -136,7 +133,6 @@ static void others_are_no_files(void **state)
 /* Of a file that the process has open the name is not replaced, nor is what was written to it lost. */
 static void open_files_are_written_to(void **state)
 {
-    (void)state;
     char name[64];
     folder_set();
     assert_ok(put("a", "one "));
@@ -154,7 +150,6 @@ static void open_files_are_written_to(void **state)
 
 static void what_the_dead_left_goes(void **state)
 {
-    (void)state;
     folder_set();
     pid_t child = fork();
     if (child == 0) {

@@ -6,7 +6,6 @@
 
 static void good(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t bytes;
@@ -36,7 +35,6 @@ static void good(void **state)
 
 static void bad(void **state)
 {
-    (void)state;
     static const char *const rows[] = {"",          " 1",
                                        "-1",        "+1",
                                        "MiB",       "64Q",
@@ -60,7 +58,6 @@ static void bad(void **state)
 
 static void rates(void **state)
 {
-    (void)state;
     int64_t bytes = -7;
     assert_ok(ah_rate_parse(&bytes, "4GB/s"));
     assert_int_equal(bytes, 4000000000);
@@ -76,7 +73,6 @@ static void rates(void **state)
 
 static void formats(void **state)
 {
-    (void)state;
     char text[32];
     assert_string_equal(ah_size_format(text, sizeof text, 67108864), "64.0 MiB");
     assert_string_equal(ah_count_format(text, sizeof text, 812), "812");

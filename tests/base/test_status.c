@@ -8,7 +8,6 @@
 
 static void names(void **state)
 {
-    (void)state;
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", AH_VERSION_MAJOR, AH_VERSION_MINOR, AH_VERSION_PATCH);
     assert_string_equal(ah_version(), version);
@@ -25,14 +24,12 @@ static void names(void **state)
 
 static void message_stays_one_line(void **state)
 {
-    (void)state;
     assert_int_equal(ah__fail(AH_EIO, "a\nb%d\x1b", 7), AH_EIO);
     assert_string_equal(ah_error(), "a b7 ");
 }
 
 static void prefix_goes_before(void **state)
 {
-    (void)state;
     ah__fail(AH_EIO, "inner");
     assert_int_equal(ah__fail_prefix(AH_EINPUT, "step %d", 3), AH_EINPUT);
     assert_string_equal(ah_error(), "step 3: inner");
@@ -42,7 +39,6 @@ static void prefix_goes_before(void **state)
 
 static void long_messages_are_cut(void **state)
 {
-    (void)state;
     char text[5000];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = 0;
@@ -54,14 +50,12 @@ static void long_messages_are_cut(void **state)
 
 static void *fail_elsewhere(void *unused)
 {
-    (void)unused;
     ah__fail(AH_EIO, "of another thread");
     return NULL;
 }
 
 static void each_thread_has_its_own(void **state)
 {
-    (void)state;
     pthread_t thread;
     ah__fail(AH_EIO, "mine");
     assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, NULL), 0);
@@ -72,7 +66,6 @@ static void each_thread_has_its_own(void **state)
 /* Controls of both kinds, and bytes that are no UTF-8: a terminal shows them and obeys none. */
 static void texts_are_plain(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"a\x1b[2Jb\n\x7f", "a [2Jb  "},
         {"\xc2\x9b"
@@ -96,7 +89,6 @@ static void texts_are_plain(void **state)
 /* What a text begins with: bytes, whether a terminal obeys it. */
 static void characters_are_known(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t length, bytes;

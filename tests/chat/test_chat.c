@@ -91,7 +91,6 @@ static void assert_mask_fails(const char *source, const char *messages, enum ah_
 
 static void renders(void **state)
 {
-    (void)state;
     const struct ah_chat *chat = parsed(plain);
     static const char user[] = "[{\"role\": \"user\", \"content\": \"x\"}]";
     assert_public(chat, user, false, "<user>x</>\n");
@@ -104,7 +103,6 @@ static void renders(void **state)
 /* As transformers: null is as if it were not there; reasoning goes by all its names; 1 and 1.0 stay apart. */
 static void messages_are_normal(void **state)
 {
-    (void)state;
     const struct ah_chat *chat = parsed("{{ messages[0].content is defined }} {{ messages[0].thinking }} "
                                         "{{ messages[0].reasoning_content }} {{ tools is none }} {{ tools | tojson }}");
     assert_public(chat,
@@ -116,7 +114,6 @@ static void messages_are_normal(void **state)
 
 static void masks_by_marks(void **state)
 {
-    (void)state;
     static const char marked[] =
         "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ "
         "m.content }}</>{% endgeneration %}{% else %}{{ m.content }}</>{% endif %}{% endfor %}";
@@ -136,7 +133,6 @@ static void masks_by_marks(void **state)
 
 static void masks_by_prefixes(void **state)
 {
-    (void)state;
     assert_masks(plain, talk, AH_TRAIN_ON_ASSISTANT, 0,
                  "<user>Hé</>\n<assistant>[A</>\n]<user>?</>\n<assistant>[BB</>\n]");
     assert_masks(plain, talk, AH_TRAIN_ON_LAST, 0, "<user>Hé</>\n<assistant>A</>\n<user>?</>\n<assistant>[BB</>\n]");
@@ -151,7 +147,6 @@ static void masks_by_prefixes(void **state)
 /* The prompt opens a thought that the turn does not have: the turn begins where both part. */
 static void prompt_is_longer_than_the_turn(void **state)
 {
-    (void)state;
     assert_masks("{% for m in messages %}<{{ m.role }}>{{ m.content }};{% endfor %}{% if add_generation_prompt %}"
                  "<assistant><think>{% endif %}",
                  talk, AH_TRAIN_ON_ASSISTANT, 0, "<user>Hé;<assistant>[A;]<user>?;<assistant>[BB;]");
@@ -160,7 +155,6 @@ static void prompt_is_longer_than_the_turn(void **state)
 /* The last turn is written otherwise than earlier ones, which are pieces of their own. */
 static void not_prefix_stable(void **state)
 {
-    (void)state;
     assert_masks("{% for m in messages %}<{{ m.role }}>{% if loop.last and m.role == 'assistant' %}(think){% endif %}"
                  "{{ m.content }};{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}",
                  talk, AH_TRAIN_ON_ASSISTANT, 1,
@@ -175,7 +169,6 @@ static void not_prefix_stable(void **state)
 /* A template that has no prompt of an empty conversation: what an assistant says first is not learned. */
 static void first_turn_of_an_assistant(void **state)
 {
-    (void)state;
     assert_masks("{{ messages[0].role }}:{% for m in messages %}<{{ m.role }}>{{ m.content }};{% endfor %}"
                  "{% if add_generation_prompt %}<assistant>{% endif %}",
                  "[{\"role\": \"assistant\", \"content\": \"A\"}, {\"role\": \"user\", \"content\": \"B\"}, "
@@ -202,7 +195,6 @@ static void assert_folder_says(const char *folder, bool tools, const char *expec
 
 static void folders(void **state)
 {
-    (void)state;
     const char *folder = ah_test_folder();
     const struct ah_chat *chat;
     file_put(folder, "config.json", "{}");
@@ -234,7 +226,6 @@ static void folders(void **state)
 
 static void refuses_what_are_no_messages(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"[1]", "key 'messages[0]': found 1, expected a message"},
         {"3", "found neither a list nor an object, expected messages"},

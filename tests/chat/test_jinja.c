@@ -60,7 +60,6 @@ static void check(const char *const rows[][2], size_t count)
 
 static void white_space(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"a\n", "a"},
         {"a\n\n", "a\n"},
@@ -83,7 +82,6 @@ static void white_space(void **state)
 
 static void values(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"{{ [1, 'a', n, t, 1.0, 1e16, 1e-5, 0.1, 123456789.25, -0.0, 1e22] }}",
          "[1, 'a', None, True, 1.0, 1e+16, 1e-05, 0.1, 123456789.25, -0.0, 1e+22]"},
@@ -109,7 +107,6 @@ static void values(void **state)
 
 static void operators(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"{{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ -7.5 // 2 }} {{ 5.5 % -2 "
          "}}",
@@ -134,7 +131,6 @@ static void operators(void **state)
 
 static void statements(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"{% for x in a %}{{ loop.index }}{{ loop.index0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ "
          "loop.revindex }}{{ loop.previtem }}{{ loop.nextitem }};{% endfor %}",
@@ -166,7 +162,6 @@ static void statements(void **state)
 
 static void filters(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"[{{ s | trim }}] {{ s | upper | trim }} {{ 'hi tHere-x (y' | title }} {{ 'aB' | capitalize }} {{ 'xax' | "
          "trim('x') }}",
@@ -195,7 +190,6 @@ static void filters(void **state)
 
 static void methods(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"{{ 'a,b,,c'.split(',') }} {{ ' a  b '.split() }} {{ 'a b c'.split(' ', 1) }} {{ 'a.b.c'.rsplit('.', 1) }} {{ "
          "' a b c "
@@ -216,7 +210,6 @@ static void methods(void **state)
 
 static void generation_spans(void **state)
 {
-    (void)state;
     struct rendering rendering;
     assert_ok(render(&rendering, "é{% for x in a %}<{% generation %}{{ x }}é{% endgeneration %}>{% endfor %}"));
     assert_string_equal(rendering.rendered.text.text, "é<1é><2é><3é>");
@@ -230,7 +223,6 @@ static void generation_spans(void **state)
 
 static void refusals(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"a\n{{ x.y }}", "T: line 2: 'x' is undefined"},
         {"{% include 'a' %}", "T: line 1: found 'include'"},
@@ -285,7 +277,6 @@ static void refusals(void **state)
 /* However long and deep a template is, its parser ends. */
 static void deep_templates(void **state)
 {
-    (void)state;
     enum { DEEP = 100000 };
     static const char *const parts[] = {"(", "[", "{% if t %}", "-", "not ", "{1:"};
     static char text[DEEP * 16];
@@ -312,7 +303,6 @@ static void deep_templates(void **state)
 /* What would take hours or all memory ends early: bounded are steps, values, text, and bytes that are looked at. */
 static void bounded(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"{% set l = range(99999) | list %}{% for i in l %}{% set y = 99998 in l %}{% endfor %}", "looks at more than"},
         {"{% set b = 'a' * 1000000 ~ 'b' %}{{ ('b' * 1000000).strip(b) }}", "looks at more than"},

@@ -154,7 +154,6 @@ static void same_file(const char *a, const char *b)
 /* transformers takes a folder with config.json for a whole model; PEFT and others want names, not "all-linear". */
 static void a_folder_opens_elsewhere(void **state)
 {
-    (void)state;
     begin("opens");
     assert_false(exists("ad/config.json") || exists("ad/checkpoint/config.json"));
     assert_true(exists("ad/checkpoint/autohete_model.json"));
@@ -168,7 +167,6 @@ static void a_folder_opens_elsewhere(void **state)
 /* Checkpoints of before have config.json. */
 static void older_folders_load(void **state)
 {
-    (void)state;
     char text[1 << 14], *at;
     begin("older");
     snprintf(text, sizeof text, "--model %s/base --lora-rank 2", where);
@@ -195,7 +193,6 @@ static void older_folders_load(void **state)
 /* The name is for others; here its place is known. */
 static void a_model_is_called_as_others_call_it(void **state)
 {
-    (void)state;
     char options[PATH_MOST];
     begin("called");
     snprintf(options, sizeof options, "--model %s/base --lora-rank 2 --base-name Someone/Some-Model", where);
@@ -212,7 +209,6 @@ static void a_model_is_called_as_others_call_it(void **state)
 
 static void its_tokenizer_is_used(void **state)
 {
-    (void)state;
     static const char *const commands[] = {
         "generate --model %s/base --adapter %s/peft --prompt '<t><t>x' --tokens 6 --json",
         "eval --model %s/base --adapter %s/peft --data %s/text.txt --json",
@@ -252,7 +248,6 @@ static void its_tokenizer_is_used(void **state)
 /* Rows that the model's embedding does not have. */
 static void its_tokenizer_fits_the_embedding(void **state)
 {
-    (void)state;
     begin("wide");
     tokenizer_put("wide", "<e>", "<t>");
     char text[1 << 14];
@@ -269,7 +264,6 @@ static void its_tokenizer_fits_the_embedding(void **state)
 
 static void its_template_is_used(void **state)
 {
-    (void)state;
     begin("tpl");
     put(".", "c.json", "[{\"role\": \"user\", \"content\": \"hi\"}]");
     make("t");
@@ -308,7 +302,6 @@ static void its_template_is_used(void **state)
 
 static void one_level_below(void **state)
 {
-    (void)state;
     begin("below");
     make("outer/checkpoint-100");
     copy("below", "outer/checkpoint-100", "adapter_config.json");
@@ -330,7 +323,6 @@ static void one_level_below(void **state)
 
 static void other_kinds_are_told_what_to_do(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *config, *says;
     } cases[] = {
@@ -368,7 +360,6 @@ static void other_kinds_are_told_what_to_do(void **state)
 /* What was trained in fp32 is not rounded, whatever the model's weights are. */
 static void merge_keeps_what_was_trained(void **state)
 {
-    (void)state;
     static const struct {
         const char *model, *adapter, *options, *type, *says;
     } cases[] = {
@@ -399,7 +390,6 @@ static void merge_keeps_what_was_trained(void **state)
 
 static void a_merge_that_was_killed_is_in_nobodys_way(void **state)
 {
-    (void)state;
     begin("killed");
     make("out.tmp");
     put("out.tmp", "model.safetensors", "half");

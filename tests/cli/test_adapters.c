@@ -77,7 +77,6 @@ static void goes_on_as_one(const char *tuning, const char *plan, const char *the
 
 static void a_resumed_training_of_adapters_is_the_same(void **state)
 {
-    (void)state;
     static const char *const types[] = {"--dtype fp32", "--dtype bf16", "--dtype bf16 --moments int8",
                                         "--dtype fp32 --frozen int8", "--dtype bf16 --frozen nf4"};
     for (size_t i = 0; i < AH_LENGTH(types); i++) {
@@ -91,7 +90,6 @@ static void a_resumed_training_of_adapters_is_the_same(void **state)
 /* What frozen matrices are kept in belongs to a training; an adapter can go on beside another form of them. */
 static void codes_are_kept_when_resumed(void **state)
 {
-    (void)state;
     const char *model = base();
     char options[400];
     snprintf(options, sizeof options, "--model %s --lora-rank 2 --frozen nf4 --steps 1", model);
@@ -116,7 +114,6 @@ static void codes_are_kept_when_resumed(void **state)
 /* What is frozen goes on as it was, whatever types compute and save. */
 static void frozen_parameters_are_resumed_exactly(void **state)
 {
-    (void)state;
     static const char *const types[] = {"--dtype fp32", "--dtype bf16", "--dtype bf16 --save-dtype fp32",
                                         "--dtype fp32 --save-dtype bf16"};
     for (size_t i = 0; i < AH_LENGTH(types); i++) {
@@ -129,14 +126,12 @@ static void frozen_parameters_are_resumed_exactly(void **state)
 /* The plan that a training leaves is taken again. */
 static void above_frozen_blocks_a_plan_is_taken_again(void **state)
 {
-    (void)state;
     goes_on_as_one("--freeze embedding,blocks:1", "c=1,p=1,o=1", "{}/plan.json", "model.safetensors");
 }
 
 /* On the host it would be there twice, and nothing of it would leave. */
 static void a_frozen_embedding_stays_on_the_device(void **state)
 {
-    (void)state;
     static const char *const freeze[] = {"", "--freeze embedding"};
     const char *model = base();
     for (int frozen = 0; frozen < 2; frozen++) {
@@ -149,7 +144,6 @@ static void a_frozen_embedding_stays_on_the_device(void **state)
 /* The model's own weights are no part of a checkpoint, which knows them again. */
 static void weights_that_were_adapted_are_known_again(void **state)
 {
-    (void)state;
     const char *model = base();
     char options[400];
     snprintf(options, sizeof options, "--model %s --lora-rank 2 --steps 1", model);
@@ -170,7 +164,6 @@ static void weights_that_were_adapted_are_known_again(void **state)
 /* The loss of an adapter beside its model, of a folder that names both, and of both merged. */
 static void an_adapter_merged_predicts_the_same(void **state)
 {
-    (void)state;
     const char *model = base();
     char options[300], loss[3][64] = {"", "", ""};
     snprintf(options, sizeof options, "--model %s --lora-rank 2 --steps 3 --lr 0.05 --lora-targets q_proj,down_proj",
@@ -224,7 +217,6 @@ static void an_adapter_merged_predicts_the_same(void **state)
 
 static void what_is_trained_is_checked(void **state)
 {
-    (void)state;
     const char *model = base();
     static const struct {
         const char *options, *says;
@@ -270,7 +262,6 @@ static void what_is_trained_is_checked(void **state)
 /* Of a file that somebody else has written. */
 static void configurations_of_adapters_are_read_or_refused(void **state)
 {
-    (void)state;
     const char *model = base();
     static const struct {
         const char *json, *says;
@@ -309,7 +300,6 @@ static void configurations_of_adapters_are_read_or_refused(void **state)
 /* The file says what has adapters, where names are a regular expression or some are excluded. */
 static void targets_that_are_no_names_are_those_of_the_file(void **state)
 {
-    (void)state;
     const char *model = base();
     static const char *const targets[] = {"[\"q_proj\", \"down_proj\"]",
                                           "\"(?:.*?attn.*?q_proj.*?)|.*\\\\.(down)_proj\"",
@@ -350,7 +340,6 @@ static void targets_that_are_no_names_are_those_of_the_file(void **state)
 /* What a training began with is in run.json: one that is started like it begins with the same. */
 static void an_adapter_is_gone_on_from(void **state)
 {
-    (void)state;
     const char *model = base();
     char options[500];
     snprintf(options, sizeof options, "--model %s --lora-rank 2 --lr 0.05 --steps 2", model);
@@ -370,7 +359,6 @@ static void an_adapter_is_gone_on_from(void **state)
 /* Half of the weights' bytes and less, and no state but the adapters'. */
 static void frozen_weights_need_little(void **state)
 {
-    (void)state;
     run("simulate --hardware rtx4090-64g --model %s/../models/llama-3.1-8b.json --batch 8 --seq 1024",
         ah_test_source());
     assert_says(ran.out, "does not fit; host memory");
@@ -389,7 +377,6 @@ static void frozen_weights_need_little(void **state)
 /* Comparisons and pictures say what of the model is trained and what the rest is kept in. */
 static void pictures_say_what_is_frozen(void **state)
 {
-    (void)state;
     const struct {
         const char *options, *types, *rates;
     } rows[] = {{"", "tokens, bf16; on rtx4090-64g", "bf16, rates"},
@@ -414,7 +401,6 @@ static void pictures_say_what_is_frozen(void **state)
  * buffer, as do gradients where all is trained. */
 static void frozen_blocks_on_the_device_need_no_buffer(void **state)
 {
-    (void)state;
     const char *model = base();
     static const char *const rows[][2] = {
         {"--lora-rank 4 --plan resident", "buffers         none: all blocks are used where they stay"},

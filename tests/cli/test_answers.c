@@ -147,7 +147,6 @@ static struct answer expect_same(const char *question)
 /* What is named to do does, as fast as it is said to. */
 static void commands_agree(void **state)
 {
-    (void)state;
     static const struct {
         const char *options, *would_do;
     } questions[] = {
@@ -213,7 +212,6 @@ static const char *thousands(char out[32], double value)
 /* A cell of README's table is what fit says, and its letter what would do; a model goes by its name there. */
 static void readme_says_the_same(void **state)
 {
-    (void)state;
     enum { RTX4090 = 5 };
     static const struct {
         const char *model, *row;

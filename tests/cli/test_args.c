@@ -61,7 +61,6 @@ static enum ah_args_result parse(const char *line, struct ah_args_error *error)
 /* An option that may be given several times keeps what it was given, in order, up to what there is room for. */
 static void lists(void **state)
 {
-    (void)state;
     struct ah_args_error error;
     assert_int_equal(parse("--model m.json --file b --json --file=a", &error), AH_ARGS_RUN);
     assert_int_equal(got.files.count, 2);
@@ -82,7 +81,6 @@ static void lists(void **state)
 
 static void every_kind(void **state)
 {
-    (void)state;
     struct ah_args_error error;
     const char *line = "--model m.json --json --threads 2 --batch=16 --seed 18446744073709551615 --lr 3e-4 "
                        "--device-memory 64MiB --link=4GB/s --jitter-seed 7";
@@ -100,7 +98,6 @@ static void every_kind(void **state)
 
 static void absent_options(void **state)
 {
-    (void)state;
     struct ah_args_error error;
     assert_int_equal(parse("--model m", &error), AH_ARGS_RUN);
     assert_int_equal(got.count, 8);  /* the row's default */
@@ -111,7 +108,6 @@ static void absent_options(void **state)
 
 static void words_may_be_none_and_sizes_a_letter(void **state)
 {
-    (void)state;
     struct ah_args_error error;
     assert_int_equal(parse("--model m --prompt _ --device-memory 48G", &error), AH_ARGS_RUN);
     assert_string_equal(got.words, "");
@@ -124,7 +120,6 @@ static void words_may_be_none_and_sizes_a_letter(void **state)
 /* A command that takes a word of its own. */
 static void a_word(void **state)
 {
-    (void)state;
     static struct {
         const char *dir;
         bool json;
@@ -151,7 +146,6 @@ static void a_word(void **state)
 /* A command that takes as many as there are. */
 static void many_words(void **state)
 {
-    (void)state;
     static struct {
         struct ah_words words;
         bool json;
@@ -179,7 +173,6 @@ static void many_words(void **state)
 
 static void mistakes(void **state)
 {
-    (void)state;
     static const struct {
         const char *line, *message;
     } cases[] = {
@@ -224,7 +217,6 @@ static void mistakes(void **state)
 
 static void help_and_version(void **state)
 {
-    (void)state;
     struct ah_args_error error;
     assert_int_equal(parse("--help", &error), AH_ARGS_HELP);
     assert_int_equal(parse("--model m -h --frobnicate", &error), AH_ARGS_HELP);
@@ -246,7 +238,6 @@ static void help_and_version(void **state)
 
 static void messages_stay_one_line(void **state)
 {
-    (void)state;
     struct ah_args_error error;
     char *argv[] = {"--model", "m", "--batch", "1\n\033[31m2"};
     assert_int_equal(ah__args_parse(&command, 4, argv, &error), AH_ARGS_WRONG);
@@ -277,7 +268,6 @@ static enum ah_args_result parse_file(const char *text, const char *line, struct
 
 static void files_of_options(void **state)
 {
-    (void)state;
     struct ah_args_error error;
     const char *text = "# a training\nmodel: m.json\nbatch: 16\nlr: 2e-4\ndevice_memory: 64MiB\njson: true\n"
                        "file: [a, b]\nseed: null\nprompt: \"x: y\"\n";
@@ -297,7 +287,6 @@ static void files_of_options(void **state)
 
 static void files_of_options_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *expected;
     } wrong_files[] = {

@@ -47,7 +47,6 @@ static int entries(char path[512], const char *cache)
 
 static void plan_and_train_agree(void **state)
 {
-    (void)state;
     char path[512];
     static char first[1 << 16];
     const char *at = folder(), *cache = fresh_cache();
@@ -82,7 +81,6 @@ static void plan_and_train_agree(void **state)
 /* Another batch, thread count, dtype, clip, link or micro-batch is another profile. */
 static void other_questions_have_other_entries(void **state)
 {
-    (void)state;
     static const char *const flags[] = {"--batch 2 --threads 1",
                                         "--batch 4 --threads 1",
                                         "--batch 2 --threads 2",
@@ -113,7 +111,6 @@ static void other_questions_have_other_entries(void **state)
 /* Each byte changed, or the end cut off: measured again and mended. */
 static void damaged_entries_are_measured_again(void **state)
 {
-    (void)state;
     char path[512];
     const char *at = folder(), *cache = fresh_cache(), *flags = "--batch 2 --seq 32 --threads 1";
     for (int damage = 0; damage < 5; damage++) {
@@ -140,7 +137,6 @@ static void damaged_entries_are_measured_again(void **state)
 /* What was planned before leaves no trace: the same question has the same answer, and no plan is kept. */
 static void plans_depend_on_no_history(void **state)
 {
-    (void)state;
     static const char *const between[] = {"--device-memory 3MiB", "--device-memory 4MiB --dtype fp32", "--seq 16"};
     char path[512];
     static char first[1 << 16];
@@ -161,7 +157,6 @@ static void plans_depend_on_no_history(void **state)
 /* A cache that cannot be made is no reason to fail. */
 static void no_cache_no_harm(void **state)
 {
-    (void)state;
     const char *at = folder();
     assert_int_equal(setenv("XDG_CACHE_HOME", "/dev/null/nowhere", 1), 0);
     for (int i = 0; i < 2; i++) {
@@ -175,7 +170,6 @@ static void no_cache_no_harm(void **state)
 
 static void bad_plans_cost_no_profile(void **state)
 {
-    (void)state;
     static const char *const plans[] = {"c=9,p=0,o=0", "c=0,q=0", "c=1,p=2,o=1", "c=x,p=0,o=0", "/no/such/plan.json"};
     char path[512];
     const char *at = folder(), *cache = fresh_cache();
@@ -191,7 +185,6 @@ static void bad_plans_cost_no_profile(void **state)
 /* Ctrl-C while the device is profiled: at once, and nothing is written. */
 static void stopped_while_profiling(void **state)
 {
-    (void)state;
     char out[256], text[256], model[256];
     const char *at = folder(), *cache = fresh_cache();
     snprintf(out, sizeof out, "%s/stopped", at);

@@ -19,7 +19,6 @@ static const char talk[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"
 
 static void templates_are_shown(void **state)
 {
-    (void)state;
     put("t.jinja", template);
     put("talk.json", talk);
     run("chat --chat-template %s/t.jinja --render %s/talk.json", folder(), folder());
@@ -43,7 +42,6 @@ static void templates_are_shown(void **state)
 /* Trained on conversations, measured on them, and talked with; the saved folder has the template. */
 static void trains_and_talks(void **state)
 {
-    (void)state;
     const char *at = folder();
     char data[4096] = "";
     put("t.jinja", template);

@@ -50,7 +50,6 @@ static double number(const cJSON *tree, const char *key)
 
 static void help_and_version(void **state)
 {
-    (void)state;
     run("--help");
     assert_ran(0);
     static char first[sizeof ran.out];
@@ -84,7 +83,6 @@ static void help_and_version(void **state)
 
 static void bad_command_lines(void **state)
 {
-    (void)state;
     static const struct {
         const char *words, *message;
     } cases[] = {
@@ -154,7 +152,6 @@ static void bad_command_lines(void **state)
 
 static void train_json(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --steps 6 --threads 1 --out %s/run --json", at,
         at, at);
@@ -220,7 +217,6 @@ static void train_json(void **state)
 /* In micro-batches, and with their size left open. */
 static void train_in_micro_batches(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("train --model %s/model.json --data %s/text --batch 8 --micro-batch 2 --seq 16 --steps 3 --threads 1 "
         "--out %s/micro --json",
@@ -264,7 +260,6 @@ static void train_in_micro_batches(void **state)
 /* A checkpoint larger than files may be: a failed write with its message, not the end by a signal. */
 static void file_size_limit(void **state)
 {
-    (void)state;
     char line[8192];
     snprintf(
         line, sizeof line,
@@ -284,7 +279,6 @@ static void file_size_limit(void **state)
 
 static void quiet_says_nothing(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("train --model %s/model.json --data %s/text --batch 2 --seq 16 --steps 2 --threads 1 --quiet", at, at);
     assert_ran(0);
@@ -294,7 +288,6 @@ static void quiet_says_nothing(void **state)
 
 static void artefacts_travel(void **state)
 {
-    (void)state;
     const char *at = folder(), *shape = "--batch 2 --seq 32 --threads 1";
     run("profile --model %s/model.json %s --out %s/profile.json --json", at, shape, at);
     assert_ran(0);
@@ -357,7 +350,6 @@ static void check_entry(const cJSON *of, const cJSON *ours, int layers)
 
 static void policies_on_a_machine(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy all --json", at, hardware());
     assert_ran(0);
@@ -388,7 +380,6 @@ static void policies_on_a_machine(void **state)
 /* plan answers for a machine what simulate does, within its memories. */
 static void a_plan_for_a_machine(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy autohete,resident --json", at,
         hardware());
@@ -413,7 +404,6 @@ static void a_plan_for_a_machine(void **state)
 /* The same question about the device at hand, which is measured. */
 static void policies_on_the_device(void **state)
 {
-    (void)state;
     run("simulate --model %s/model.json --batch 1 --seq 16 --threads 1 --policy autohete,resident --json", folder());
     assert_ran(0);
     cJSON_Delete(last_line_object());
@@ -423,7 +413,6 @@ static void policies_on_the_device(void **state)
 
 static void sweeps_of_a_machine(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("simulate --model %s/model.json --hardware %s --seq 32 --policy autohete,l2l --sweep batch=2:6:2 --json", at,
         hardware());
@@ -493,7 +482,6 @@ static void wait_for_text(const char *path, pid_t writer)
 
 static void signal_saves_and_exits(void **state)
 {
-    (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         char model[160], text[160], dir[160], metrics[192], out[160];
@@ -532,7 +520,6 @@ static void signal_saves_and_exits(void **state)
  * progress may go. */
 static void streams_that_are_gone_end_nothing(void **state)
 {
-    (void)state;
     static const char *const gone[] = {"<&- >&- 2>&-", "2>/dev/null | head -c 1 >/dev/null"};
     char line[8192];
     for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
@@ -550,7 +537,6 @@ static void streams_that_are_gone_end_nothing(void **state)
 
 static void devices_are_listed(void **state)
 {
-    (void)state;
     run("devices");
     assert_ran(0);
     assert_int_equal(strncmp(ran.out, "device ", 7), 0);
@@ -570,7 +556,6 @@ static void devices_are_listed(void **state)
 /* "auto" takes a GPU and says so. */
 static void a_gpu_is_named(void **state)
 {
-    (void)state;
     const char *at = folder();
     setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 1);
     setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 1);

@@ -37,7 +37,6 @@ static const char *offered(const char *words)
 
 static void bash_offers(void **state)
 {
-    (void)state;
     written("bash");
     assert_string_equal(offered("autohete tr"), "<train>");
     assert_says(offered("autohete \"\""), "<simulate>");
@@ -56,7 +55,6 @@ static void bash_offers(void **state)
 
 static void shells_take_it(void **state)
 {
-    (void)state;
     static const char *const shells[] = {"bash", "zsh", "fish"};
     for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
         char line[1024];

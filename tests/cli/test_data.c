@@ -83,7 +83,6 @@ static void expect_documents(const char *path, char order[DOCUMENTS + 1])
 
 static void documents_become_a_token_file(void **state)
 {
-    (void)state;
     char first[DOCUMENTS + 1], again[DOCUMENTS + 1], other[DOCUMENTS + 1];
     write_documents();
     const char *model = folder();
@@ -121,7 +120,6 @@ static void documents_become_a_token_file(void **state)
 
 static void several_inputs_are_one(void **state)
 {
-    (void)state;
     struct ah_token_file file;
     write_documents();
     assert_ok(ah__file_write(in("b.txt"), "a text of its own", 17));
@@ -138,7 +136,6 @@ static void several_inputs_are_one(void **state)
 
 static void bad_input_leaves_no_file(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -173,7 +170,6 @@ static void bad_input_leaves_no_file(void **state)
 /* What comes through a pipe is what a file of it is. */
 static void pipes_are_read(void **state)
 {
-    (void)state;
     char first[DOCUMENTS + 1];
     static const char pairs[] =
         "{\"prompt\": \"ab\", \"completion\": \"cd\"}\n{\"prompt\": \"e\", \"completion\": \"f\"}\n";
@@ -203,7 +199,6 @@ static void pipes_are_read(void **state)
 /* From the command line and from a file of options; a file that is missing is named, and nothing is written. */
 static void files_are_mixed(void **state)
 {
-    (void)state;
     char text[1024];
     static const char pairs[] =
         "{\"prompt\": \"ab\", \"completion\": \"cd\"}\n{\"prompt\": \"e\", \"completion\": \"f\"}\n";

@@ -79,7 +79,6 @@ static void expect_planned(const char *models, int count)
  * By a policy that is quick to plan. */
 static void every_model_has_a_row(void **state)
 {
-    (void)state;
     static char others[64 * 512];
     double before = 0;
     int rows = 0, fitting = 0, hints = 0;
@@ -143,7 +142,6 @@ static double row_of_both(int passes)
 
 static void a_row_is_what_simulate_says(void **state)
 {
-    (void)state;
     double once = row_of_both(1), twice = row_of_both(2);
     assert_true(once != twice);
 }
@@ -151,7 +149,6 @@ static void a_row_is_what_simulate_says(void **state)
 /* On this machine a block of one model is timed, and no file of that stays. */
 static void this_machine(void **state)
 {
-    (void)state;
     run("fit --model %s --model %s/model.json --seq 32 --batch 2 --micro-batch 1 --passes 2 --device cpu "
         "--device-memory 64MiB",
         source("models/gpt-20b.json"), folder());
@@ -172,7 +169,6 @@ static void this_machine(void **state)
 
 static void what_is_wrong_is_refused(void **state)
 {
-    (void)state;
     char machine[4200];
     snprintf(machine, sizeof machine, "%s", source("hardware/rtx4090-64g.json"));
     run("fit --hardware nonsuch");
@@ -201,7 +197,6 @@ static void what_is_wrong_is_refused(void **state)
 /* A model goes by the name in its row, in every command; what is nearly one is refused with those that are near. */
 static void models_have_names(void **state)
 {
-    (void)state;
     char words[4200];
     snprintf(words, sizeof words, "--hardware %s --policy stronghold --seq 64 --batch 1",
              source("hardware/rtx4090-64g.json"));
@@ -223,7 +218,6 @@ static void models_have_names(void **state)
 /* The first row is there while the second, which would take minutes, is still being made. */
 static void rows_come_one_by_one(void **state)
 {
-    (void)state;
     char text[4096] = "", machine[4200];
     size_t length = 0;
     ssize_t count = 1;
@@ -256,7 +250,6 @@ static void rows_come_one_by_one(void **state)
 /* What comes with the program has no weights to run. */
 static void a_configuration_has_no_weights(void **state)
 {
-    (void)state;
     static const char *const commands[] = {"generate", "chat", "eval --data README", "export --gguf x.gguf",
                                            "eval --ids 1 --logits x.safetensors"};
     char out[4096];
@@ -275,7 +268,6 @@ static void a_configuration_has_no_weights(void **state)
 /* Of several models those that do not have what is to be frozen or adapted; none has it: refused. */
 static void what_a_model_does_not_have_is_said_in_its_row(void **state)
 {
-    (void)state;
     char inputs[9000];
     snprintf(inputs, sizeof inputs, "--hardware %s", source("hardware/rtx4090-64g.json"));
     snprintf(inputs + strlen(inputs), sizeof inputs - strlen(inputs), " --model %s", source("models/gpt2-124m.json"));

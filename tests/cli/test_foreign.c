@@ -34,7 +34,6 @@ static void assert_json(void)
 
 static void json_is_utf8(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("train --model %s/model.json --data %s/text --batch 2 --seq 16 --steps 1 --threads 1 --out %s/bytes" WRONG
         " --json",
@@ -61,7 +60,6 @@ static void json_is_utf8(void **state)
 /* Messages show what the user typed, and a terminal obeys nothing of it. */
 static void messages_are_plain(void **state)
 {
-    (void)state;
     static const char *const words[] = {
         "plan --plan " WRONG, "inspect " WRONG,         "data --out x y --seed " WRONG,  WRONG,
         "plan --" WRONG,      "plan --hardware " WRONG, "generate --temperature " WRONG, "plan --seq " WRONG};
@@ -78,7 +76,6 @@ static void messages_are_plain(void **state)
 /* A note, or a refusal that writes nothing. */
 static void unknown_keys_of_models(void **state)
 {
-    (void)state;
     static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 32, \"n_embd\": 32, "
                                  "\"n_layer\": 3, \"n_head\": 2, \"my_tool\": 1}";
     const char *at = folder();
@@ -107,7 +104,6 @@ static void unknown_keys_of_models(void **state)
 /* Steps of a regular expression end; the message says where the text was and whose tokenizer it was. */
 static void a_slow_tokenizer_is_named(void **state)
 {
-    (void)state;
     static const char tokenizer[] =
         "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": []}, "
         "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"(a+)+b\"}, \"behavior\": \"Isolated\", "
@@ -142,7 +138,6 @@ static void a_slow_tokenizer_is_named(void **state)
 /* Whoever wants to hear of errors only hears that checkpoints fail. */
 static void a_full_disk_is_said_quietly(void **state)
 {
-    (void)state;
     const char *at = folder();
     struct rlimit before, limit;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -162,7 +157,6 @@ static void a_full_disk_is_said_quietly(void **state)
 
 static void a_socket_is_no_data(void **state)
 {
-    (void)state;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *at = folder();
     snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", ah_test_folder());
@@ -195,7 +189,6 @@ static void bomb_make(const char *path, const char *head, const char *tail)
 /* Refused by what was unpacked so far, not when memory or the file ends. */
 static void bombs_are_refused_early(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *head, *tail, *words;
     } rows[] = {
@@ -225,7 +218,6 @@ static void bombs_are_refused_early(void **state)
 /* Under UndefinedBehaviorSanitizer: nothing is copied from nowhere. */
 static void empty_texts_train_nothing(void **state)
 {
-    (void)state;
     char path[256];
     const char *at = folder();
     static const char lines[] = "{\"text\":\"\"}\n{\"text\":\"\"}\n{\"text\":\"\"}\n{\"text\":\"\"}\n{\"text\":\"\"}\n";

@@ -40,7 +40,6 @@ static double planned_ns(const char *machine, const char *plan)
  * became bandwidths. */
 static void a_profile_becomes_a_machine(void **state)
 {
-    (void)state;
     static const struct {
         const char *plan;
         double within;
@@ -68,7 +67,6 @@ static void a_profile_becomes_a_machine(void **state)
 /* With more memory nothing is slower. */
 static void sweeps_of_memory_only_get_faster(void **state)
 {
-    (void)state;
     double before_ns = INFINITY;
     const cJSON *point;
     run("simulate --model %s/model.json --hardware %s --seq 32 --sweep device-memory=1MiB:4MiB:%s --json "

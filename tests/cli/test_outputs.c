@@ -68,7 +68,6 @@ static void place_make(void)
 
 static void inputs_are_no_outputs(void **state)
 {
-    (void)state;
     static const struct {
         const char *words, *says;
     } cases[] = {
@@ -122,7 +121,6 @@ static void inputs_are_no_outputs(void **state)
 /* What a folder has beside a model or a training may be made again. */
 static void results_are_replaced(void **state)
 {
-    (void)state;
     place_make();
     assert_int_equal(chdir(folder()), 0);
     for (int i = 0; i < 2; i++) {

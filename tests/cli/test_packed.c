@@ -21,7 +21,6 @@ static const char *examples(void)
 
 static void a_profile_serves_its_own_kind(void **state)
 {
-    (void)state;
     static const char *const pack[] = {"", "--pack"};
     const char *at = folder(), *data = examples(), *stale = "profile: found one of another model, batch";
     for (int made = 0; made < 2; made++) {
@@ -47,7 +46,6 @@ static void a_profile_serves_its_own_kind(void **state)
 /* A machine that is not at hand. */
 static void a_plan_serves_its_own_kind(void **state)
 {
-    (void)state;
     char machine[4400];
     const char *at = folder(), *flags = "--batch 2 --seq 32 --hardware";
     snprintf(machine, sizeof machine, "--model %s/model.json %s %s/../hardware/a100-40g.json", at, flags,
@@ -63,7 +61,6 @@ static void a_plan_serves_its_own_kind(void **state)
 /* What plan measured, with sizes of micro-batches to choose from, train finds again. */
 static void plan_measures_what_train_needs(void **state)
 {
-    (void)state;
     const char *at = folder(), *data = examples();
     assert_int_equal(setenv("XDG_CACHE_HOME", at, 1), 0);
     run("plan --model %s/model.json %s --micro-batch auto --pack", at, shape);
@@ -79,7 +76,6 @@ static void plan_measures_what_train_needs(void **state)
 
 static void inspect_shows_it(void **state)
 {
-    (void)state;
     for (int pack = 0; pack < 2; pack++) {
         run("inspect --model %s/model.json --graph %s", folder(), pack ? "--pack" : "");
         assert_ran(0);

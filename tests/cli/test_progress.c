@@ -39,7 +39,6 @@ static int64_t lines(int64_t first, int64_t steps, const char **text)
 
 static void plain_lines(void **state)
 {
-    (void)state;
     const char *text;
     assert_int_equal(lines(1, 12, &text), 12);
     assert_non_null(strstr(text, "step  1/12  loss 2.5000 mean 2.5000  1234 tokens/s  ETA 1:02:05  "
@@ -58,7 +57,6 @@ static void plain_lines(void **state)
 
 static void clock_text(void **state)
 {
-    (void)state;
     char text[24];
     assert_string_equal(ah__progress_clock(text, 0), "0:00");
     assert_string_equal(ah__progress_clock(text, 59.6), "1:00");
@@ -70,7 +68,6 @@ static void clock_text(void **state)
 
 static void quiet(void **state)
 {
-    (void)state;
     struct ah_progress progress;
     FILE *to = tmpfile();
     assert_non_null(to);

@@ -31,7 +31,6 @@ static void assert_narrow(const char *text, size_t most)
 
 static void one_step_time(void **state)
 {
-    (void)state;
     const char *dir = trained("once", "--steps 30 --device-memory 1MiB");
     assert_ran(0);
     double measured, predicted, drawn, drawn_predicted, error, drawn_error;
@@ -71,7 +70,6 @@ static const cJSON *about(const cJSON *tree, const char *name)
 
 static void the_trace_has_both(void **state)
 {
-    (void)state;
     const char *dir = trained("both", "--steps 12 --device-memory 1MiB");
     assert_ran(0);
     cJSON *tree = cJSON_Parse(program_file("%s/timeline.json", dir));
@@ -100,7 +98,6 @@ static void the_trace_has_both(void **state)
 
 static void report_page(void **state)
 {
-    (void)state;
     const char *dir = trained("page", "--steps 12 --val-every 4 --device-memory 1MiB");
     assert_ran(0);
     assert_says(ran.out, "on one page    autohete report ");
@@ -135,7 +132,6 @@ static void report_page(void **state)
 
 static void facts_are_told(void **state)
 {
-    (void)state;
     trained("facts", "--steps 4");
     assert_ran(0);
     assert_says(ran.out, "model: gpt2, 3 blocks, 47.4 K parameters, 256 bytes in its vocabulary\n");
@@ -148,7 +144,6 @@ static void facts_are_told(void **state)
 
 static void a_loss_that_does_not_fall(void **state)
 {
-    (void)state;
     trained("high", "--steps 60 --lr 3 --warmup 0 --schedule constant");
     assert_ran(0);
     assert_says(ran.err, "a uniform guess has 5.545: the learning rate may be too high");
@@ -164,7 +159,6 @@ static void a_loss_that_does_not_fall(void **state)
 /* Short chats in long sequences: what is padding and what is learned is told, and packing where it helps. */
 static void padding_is_told(void **state)
 {
-    (void)state;
     const char *at = folder();
     char path[300];
     snprintf(path, sizeof path, "%s/pairs.jsonl", at);
@@ -194,7 +188,6 @@ static void padding_is_told(void **state)
 
 static void simulate_table(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("simulate --model %s/model.json --hardware %s/../hardware/a100-40g.json --batch 8 --seq 32 "
         "--policy all",
@@ -248,7 +241,6 @@ static const char *on_a_terminal(const char *words)
 
 static void control_bytes_are_shown(void **state)
 {
-    (void)state;
     char words[512];
     const char *dir = trained("untrained", "--steps 1");
     assert_ran(0);
@@ -274,7 +266,6 @@ static void control_bytes_are_shown(void **state)
 /* What is asked of the search holds where a picture of its plan is drawn, too. */
 static void pictures_are_of_the_passes_asked_for(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("simulate --model %s/model.json --batch 8 --micro-batch 2 --passes 2 --hardware %s/../hardware/a100-40g.json "
         "--trace %s/rounds.json --svg %s/rounds.svg",
@@ -287,7 +278,6 @@ static void pictures_are_of_the_passes_asked_for(void **state)
 /* --explain has the fastest plans of half and of twice as many passes, which --passes finds, too. */
 static void passes_are_explained(void **state)
 {
-    (void)state;
     char words[1024];
     double step_ms[3] = {0};
     snprintf(words, sizeof words, "plan --model %s/model.json --batch 8 --micro-batch 2 --hardware %s/%s %s", folder(),
@@ -315,7 +305,6 @@ static void passes_are_explained(void **state)
 /* --passes is short for a plan of which nothing else is said; other switches are fixed in the same way. */
 static void a_part_of_a_plan_is_kept(void **state)
 {
-    (void)state;
     char words[1024];
     snprintf(words, sizeof words, "plan --model %s/model.json --batch 8 --micro-batch 2 --hardware %s/%s %s --json",
              folder(), ah_test_source(), "../hardware/a100-40g.json", "--device-memory 1MiB");
@@ -343,7 +332,6 @@ static void a_part_of_a_plan_is_kept(void **state)
 /* A policy that has no such switch stands beside one that has it, in any order, but not alone. */
 static void passes_are_for_policies_that_have_them(void **state)
 {
-    (void)state;
     char words[1024];
     snprintf(words, sizeof words, "--model %s/model.json --batch 8 --micro-batch 2 --passes 2 --hardware %s/%s",
              folder(), ah_test_source(), "../hardware/a100-40g.json");
@@ -364,7 +352,6 @@ static void passes_are_for_policies_that_have_them(void **state)
 
 static void advice_knows_gradient_accumulation(void **state)
 {
-    (void)state;
     const char *at = folder();
     run("train --model %s/model.json --data %s/text --batch 32 --seq 32 --device-memory 2MiB --gradient-accumulation 1 "
         "--steps 1 --threads 1",

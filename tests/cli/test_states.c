@@ -6,7 +6,6 @@
 
 static void a_refusal_names_types_that_would_do(void **state)
 {
-    (void)state;
     const char *small = "plan --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --batch 1 "
                         "--seq 256 --host-memory 900MiB --device-memory %s";
     const char *root = ah_test_source();
@@ -31,7 +30,6 @@ static void a_refusal_names_types_that_would_do(void **state)
 /* One sequence more, in micro-batches of one, does not fit; in the table of `simulate` too. */
 static void a_refusal_names_the_longest_step_that_would_do(void **state)
 {
-    (void)state;
     const char *format = "%s --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --seq 256 "
                          "--device-memory 2GiB --policy autohete-paper --micro-batch 1 --batch %d",
                *root = ah_test_source(), *words = "; --batch ";
@@ -54,7 +52,6 @@ static void a_refusal_names_the_longest_step_that_would_do(void **state)
 /* In micro-batches of one where no step fits in those that were asked for; a plan file is of its step alone. */
 static void a_refusal_speaks_of_what_was_asked(void **state)
 {
-    (void)state;
     char file[300];
     const char *format = "plan --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --seq 256 "
                          "--policy autohete-paper --batch 512 --device-memory %s %s %s",
@@ -71,7 +68,6 @@ static void a_refusal_speaks_of_what_was_asked(void **state)
 
 static void types_are_checked(void **state)
 {
-    (void)state;
     const char *root = ah_test_source();
     run("plan --model %s/../models/gpt2-124m.json --hardware %s/../hardware/a100-40g.json --master bf16 --dtype fp32",
         root, root);

@@ -9,7 +9,6 @@
 /* A small stack, little address space, no working folder: one line, before anything is done. */
 static void surroundings(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"ulimit -s 64", "limit of stack (ulimit): found 64 KiB, expected at least"},
         {"d=$(mktemp -d) && cd $d && rmdir $d", "the working folder: cannot find it"},

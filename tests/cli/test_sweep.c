@@ -5,7 +5,6 @@
 
 static void values_from_first_to_last(void **state)
 {
-    (void)state;
     struct ah_sweep sweep;
     struct ah_point point = {.batch = 1, .seq = 2, .device_bytes = 3, .host_bytes = 4};
     char text[32];
@@ -28,7 +27,6 @@ static void values_from_first_to_last(void **state)
 
 static void none_is_one_point(void **state)
 {
-    (void)state;
     struct ah_sweep sweep;
     struct ah_point point = {1, 2, 3, 4};
     assert_int_equal(ah__sweep_parse(&sweep, NULL), AH_OK);
@@ -40,7 +38,6 @@ static void none_is_one_point(void **state)
 
 static void mistakes_of_sweeps(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } cases[] = {

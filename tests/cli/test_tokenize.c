@@ -15,7 +15,6 @@ static const char *golden(const char *kind)
 
 static void text_to_ids_and_back(void **state)
 {
-    (void)state;
     char ids[512];
     snprintf(ids, sizeof ids, "%s/ids", folder());
     run("tokenize --model %s < %s/golden/tokenizers/corpus.txt", golden("llama2"), ah_test_source());
@@ -28,7 +27,6 @@ static void text_to_ids_and_back(void **state)
 
 static void what_is_shown(void **state)
 {
-    (void)state;
     run("tokenize --model %s --json < /dev/null", golden("llama2"));
     assert_ran(0);
     assert_string_equal(ran.out, "{\"ids\": [1], \"tokens\": [\"<s>\"]}\n");
@@ -60,7 +58,6 @@ static void what_is_shown(void **state)
 
 static void mistakes(void **state)
 {
-    (void)state;
     char path[512];
     snprintf(path, sizeof path, "%s/ids", folder());
     assert_ok(ah__file_write(path, "1 x2", 4));
@@ -80,7 +77,6 @@ static void mistakes(void **state)
  * written. */
 static void a_model_with_a_tokenizer(void **state)
 {
-    (void)state;
     static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 1759, \"n_positions\": 16, \"n_embd\": 8, "
                                  "\"n_layer\": 1, \"n_head\": 2, \"bos_token_id\": 1, \"eos_token_id\": 2}";
     char path[512];
@@ -115,7 +111,6 @@ static void a_model_with_a_tokenizer(void **state)
 /* A GGUF file that does not say how its text is split is told of by all that read the text. */
 static void a_split_by_default_is_told(void **state)
 {
-    (void)state;
     static const char *const commands[] = {"tokenize --model %s < /dev/null", "generate --model %s --prompt a",
                                            "chat --model %s < /dev/null", "eval --model %s --data /dev/null"};
     static const char *const tokens[] = {"1", "2", "12"};

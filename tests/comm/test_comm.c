@@ -101,19 +101,16 @@ static void for_sizes(void (*work)(int rank, void *context))
 
 static void parts_are_gathered(void **state)
 {
-    (void)state;
     for_sizes(gather_one);
 }
 
 static void gradients_are_summed_in_order_of_ranks(void **state)
 {
-    (void)state;
     for_sizes(reduce_one);
 }
 
 static void small_values_are_summed_alike_on_all(void **state)
 {
-    (void)state;
     for_sizes(sum_one);
 }
 
@@ -134,7 +131,6 @@ static void agree_one(int rank, void *context)
 
 static void text_one(int rank, void *context)
 {
-    (void)context;
     struct ah_comm *comm = ah__comm();
     char first[] = "what rank 0 knows", *text = rank == 0 ? first : NULL;
     assert_ok(ah__comm_text(&text, comm));
@@ -161,7 +157,6 @@ static void end_one(int rank, void *context)
 
 static void one_failure_is_everybodys(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 4; ranks++) {
         threads_run(ranks, agree_one, &ranks);
         threads_run(ranks, text_one, NULL);
@@ -177,7 +172,6 @@ static void refuse_one(int rank, void *context)
     struct ah_comm *comm = ah__comm();
     double value = rank;
     bool together = false;
-    (void)context;
     if (rank == REFUSED)
         threads_refuse("out of descriptors");
     int status = ah__comm_sum(comm, &value, 1);
@@ -189,7 +183,6 @@ static void refuse_one(int rank, void *context)
 
 static void a_refusal_is_everybodys(void **state)
 {
-    (void)state;
     threads_run(3, refuse_one, NULL);
     threads_run(4, refuse_one, NULL);
 }
@@ -197,7 +190,6 @@ static void a_refusal_is_everybodys(void **state)
 /* The others never say that they end: this rank does not wait for ever. */
 static void leave_one(int rank, void *context)
 {
-    (void)context;
     bool together = true;
     if (rank > 0)
         return;
@@ -208,13 +200,11 @@ static void leave_one(int rank, void *context)
 
 static void a_rank_alone_ends_by_itself(void **state)
 {
-    (void)state;
     threads_run(2, leave_one, NULL);
 }
 
 static void moves_one(int rank, void *context)
 {
-    (void)context;
     struct ah_comm *comm = ah__comm();
     int value = rank;
     assert_ok(comm->ops->move(comm, &value, sizeof value, 2, 0));
@@ -225,7 +215,6 @@ static void moves_one(int rank, void *context)
 
 static void bytes_move_between_ranks(void **state)
 {
-    (void)state;
     threads_run(3, moves_one, NULL);
 }
 

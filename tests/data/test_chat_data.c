@@ -78,7 +78,6 @@ static uint64_t expect(const char *template, const char *data, enum ah_train_on 
 /* No token before or behind the text, and each choice is another training. */
 static void messages(void **state)
 {
-    (void)state;
     uint64_t a = expect(plain, talk, AH_TRAIN_ON_ASSISTANT, "<user>a;<assistant>[B;]<user>c;<assistant>[D;]");
     uint64_t b = expect(plain, talk, AH_TRAIN_ON_LAST, "<user>a;<assistant>B;<user>c;<assistant>[D;]");
     uint64_t c = expect(plain, talk, AH_TRAIN_ON_ALL, "[<user>a;<assistant>B;<user>c;<assistant>D;]");
@@ -87,7 +86,6 @@ static void messages(void **state)
 
 static void other_forms(void **state)
 {
-    (void)state;
     expect(plain,
            "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", \"value\": \"B\"}]}\n",
            AH_TRAIN_ON_ASSISTANT, "<user>a;<assistant>[B;]");
@@ -109,7 +107,6 @@ static void other_forms(void **state)
 
 static void by_marks(void **state)
 {
-    (void)state;
     expect("{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
            "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}",
            talk, AH_TRAIN_ON_ASSISTANT, "<user>a<assistant>[B]<user>c<assistant>[D]");
@@ -118,7 +115,6 @@ static void by_marks(void **state)
 /* A turn that is written otherwise once others follow is an example of its own. */
 static void not_prefix_stable(void **state)
 {
-    (void)state;
     struct made made;
     struct ah_corpus corpus = {0};
     char shown[4096];
@@ -143,7 +139,6 @@ static void not_prefix_stable(void **state)
 /* OpenAI's and ShareGPT's data say by a weight which turns are learned. */
 static void weights(void **state)
 {
-    (void)state;
     static const char marked[] =
         "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}";
     static const char said[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, "
@@ -163,7 +158,6 @@ static void weights(void **state)
 /* Questions and answers by the names that they have. */
 static void names_of_pairs(void **state)
 {
-    (void)state;
     static const char chat[] = "{\"conversation\": [{\"role\": \"user\", \"content\": \"a\"}, "
                                "{\"role\": \"assistant\", \"content\": \"b\"}]}";
     static const char *const data[] = {"{\"question\": \"a\", \"answer\": \"b\"}",
@@ -175,7 +169,6 @@ static void names_of_pairs(void **state)
 /* Conversations that are empty, or broke off before an answer, are left out and counted. */
 static void unanswered_ones_are_left_out(void **state)
 {
-    (void)state;
     struct made made;
     struct ah_corpus corpus = {0};
     make(&made, plain,
@@ -193,14 +186,12 @@ static void unanswered_ones_are_left_out(void **state)
 /* The same data are the same on every day. */
 static void the_day_stands_still(void **state)
 {
-    (void)state;
     expect("{{ strftime_now('%d %b %Y') }}{% for m in messages %}{{ m.content }}{% endfor %}", talk, AH_TRAIN_ON_ALL,
            "[26 Jul 2024aBcD]");
 }
 
 static void refusals(void **state)
 {
-    (void)state;
     static const struct {
         const char *template, *data, *words;
     } rows[] = {
@@ -230,7 +221,6 @@ static void refusals(void **state)
 /* A template that writes nothing of what is said, and room that is too small, are told apart. */
 static void left_out_for_two_reasons(void **state)
 {
-    (void)state;
     struct made made;
     struct ah_corpus corpus = {0};
     make(&made, "constant", talk);

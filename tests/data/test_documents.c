@@ -82,7 +82,6 @@ static void expect_parts(const unsigned char *parts, size_t length, size_t first
 
 static void packed_files_are_read(void **state)
 {
-    (void)state;
     char first[600], second[300], whole[1000];
     unsigned char parts[4096];
     for (size_t i = 0; i < sizeof first; i++)
@@ -134,7 +133,6 @@ static void expect_end(struct ah_documents *documents)
 
 static void json_lines_have_documents(void **state)
 {
-    (void)state;
     write_lines("a.jsonl", "{\"text\": \"one\\ntwo\", \"id\": 7}\n\n"
                            "{\"id\": [1], \"text\": \"\"}\r\n{\"text\": \"end\"}");
     struct ah_documents *documents = open_one(AH_DATA_AUTO);
@@ -162,7 +160,6 @@ static void json_lines_have_documents(void **state)
 
 static void bad_lines_are_named(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -198,7 +195,6 @@ static void bad_lines_are_named(void **state)
 /* All files of a folder in order, those of folders within too, each of its own kind; what is no text is named. */
 static void folders_are_read_in_order(void **state)
 {
-    (void)state;
     char folder[256];
     unsigned char packed[256];
     struct ah_document document;
@@ -251,7 +247,6 @@ static void folders_are_read_in_order(void **state)
 /* A long text comes in pieces that end with lines or characters and make the whole; memory stays small. */
 static void long_texts_come_in_pieces(void **state)
 {
-    (void)state;
     enum { LENGTH = 40 << 20, LINE = 1000 };
     char *text = malloc(LENGTH);
     assert_non_null(text);
@@ -282,7 +277,6 @@ static void long_texts_come_in_pieces(void **state)
 /* Bytes that go on a character which never began are cut anywhere, not looked through again for each of them. */
 static void bytes_of_no_character_come_in_pieces(void **state)
 {
-    (void)state;
     enum { LENGTH = 18 << 20 };
     char *text = malloc(LENGTH);
     assert_non_null(text);

@@ -38,7 +38,6 @@ static int open_as(struct ah_tokens **tokens, enum ah_data_format format, const 
 /* One example in each sequence: '_' stands for a target that does not count, '.' for the end. */
 static void examples_are_sequences(void **state)
 {
-    (void)state;
     enum { SEQ = 8 };
     static const char text[] = "{\"prompt\": \"ab\", \"completion\": \"cde\"}\n"
                                "{\"prompt\": \"\", \"completion\": \"xy\"}\n"
@@ -106,7 +105,6 @@ static int encode_with_lead(int32_t **ids, int64_t *count, const struct ah_token
 
 static void examples_begin_and_end_as_the_tokenizer_says(void **state)
 {
-    (void)state;
     enum { SEQ = 8 };
     static const char text[] = "{\"prompt\": \"ab\", \"completion\": \"cde\"}\n";
     static const int32_t expected_ids[SEQ] = {1, 'a', 'b', 'c', 'd', 'e', 2, 0};
@@ -135,7 +133,6 @@ static void open_packed(struct ah_tokens **tokens, int64_t seq, double val_fract
 /* The longest first, then what still fits; '_' as above, positions as digits. */
 static void examples_are_packed(void **state)
 {
-    (void)state;
     enum { SEQ = 8 };
     static const char text[] = "{\"prompt\": \"a\", \"completion\": \"bc\"}\n"
                                "{\"prompt\": \"defg\", \"completion\": \"h\"}\n"
@@ -176,7 +173,6 @@ static void examples_are_packed(void **state)
 /* The end that the tokenizer says, else the one of byte-level tokens. */
 static void documents_end_where_the_tokenizer_says(void **state)
 {
-    (void)state;
     static const char text[] = "{\"text\": \"ab\"}\n{\"text\": \"cdefgh\"}\n";
     static const int32_t ends[9] = {'a', 'b', 2, 'c', 'd', 'e', 'f', 'g', 'h'},
                          expected[9] = {0, 1, 2, 0, 1, 2, 3, 4, 5};
@@ -198,7 +194,6 @@ static void documents_end_where_the_tokenizer_says(void **state)
 /* A tokenizer that says nothing of ends: documents need one, a single text does not. */
 static void no_end_is_refused(void **state)
 {
-    (void)state;
     static const char text[] = "{\"text\": \"abc\"}\n";
     struct ah_tokenizer tokenizer = ah__tokenizer_bytes;
     struct ah_tokens *tokens = NULL;
@@ -220,7 +215,6 @@ static void no_end_is_refused(void **state)
 
 static void packed_documents_keep_apart(void **state)
 {
-    (void)state;
     static const char text[] = "{\"text\": \"ab\"}\n{\"text\": \"cdefgh\"}\n";
     static const int32_t expected[9] = {0, 1, 2, 0, 1, 2, 3, 4, 5};
     const struct ah_tokens_options packed = {.pack = true, .seq = 9};
@@ -240,7 +234,6 @@ static void packed_documents_keep_apart(void **state)
 
 static void documents_follow_one_another(void **state)
 {
-    (void)state;
     static const char text[] = "{\"text\": \"ab\"}\n{\"text\": \"cdefgh\"}\n";
     struct ah_tokens *tokens = NULL;
     int32_t ids[9], targets[9];
@@ -281,7 +274,6 @@ static void token_file_write(int width, int count, int64_t val, int32_t vocab)
 /* Our files have documents that end as their tokenizer says; of others that must be known. */
 static void token_files_are_packed_where_ends_are_known(void **state)
 {
-    (void)state;
     struct ah_tokens *tokens = NULL;
     uint16_t ids[100];
     token_file_write(2, 100, 30, 700);
@@ -301,7 +293,6 @@ static void token_files_are_packed_where_ends_are_known(void **state)
 
 static void written_token_files_are_read(void **state)
 {
-    (void)state;
     struct ah_tokens *tokens = NULL;
     int32_t ids[8], targets[8];
     for (int width = 2; width <= 4; width += 2) {
@@ -333,7 +324,6 @@ static void written_token_files_are_read(void **state)
 /* A bit changed anywhere is told, in the header and in the tokens. */
 static void damaged_token_files_are_refused(void **state)
 {
-    (void)state;
     struct ah_tokens *tokens = NULL;
     char *whole;
     size_t length;
@@ -358,7 +348,6 @@ static void damaged_token_files_are_refused(void **state)
 /* 16 bits each and nothing else: by name and content, or by word. */
 static void nanogpt_files_are_read(void **state)
 {
-    (void)state;
     uint16_t ids[500];
     struct ah_tokens *tokens = NULL;
     for (size_t i = 0; i < AH_LENGTH(ids); i++)

@@ -156,7 +156,6 @@ static const struct {
 
 static void learned_as_rendered(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         struct ah_corpus corpus = {0};
         char shown[4096];
@@ -173,7 +172,6 @@ static void learned_as_rendered(void **state)
 /* Bad answers are not learned with --train-on all either; the note names a key once. */
 static void bad_answers_are_counted(void **state)
 {
-    (void)state;
     struct ah_corpus corpus = {0};
     char shown[256];
     assert_ok(load(&corpus,
@@ -192,7 +190,6 @@ static void bad_answers_are_counted(void **state)
 
 static void masks_of_ids(void **state)
 {
-    (void)state;
     struct ah_corpus corpus = {0};
     char shown[256];
     assert_ok(load(&corpus,
@@ -213,7 +210,6 @@ static void masks_of_ids(void **state)
 /* Between documents. */
 static void reading_is_stopped(void **state)
 {
-    (void)state;
     struct ah_corpus corpus = {0};
     volatile int stop = 1;
     char path[256];
@@ -230,7 +226,6 @@ static void reading_is_stopped(void **state)
 
 static void refused_by_key(void **state)
 {
-    (void)state;
     static const struct {
         const char *record, *words;
     } cases[] = {
@@ -264,7 +259,6 @@ static void refused_by_key(void **state)
 /* docs/data.md has every row, and no other. */
 static void documented(void **state)
 {
-    (void)state;
     char path[PATH_SIZE], *text, row[512];
     size_t length, found = 0;
     snprintf(path, sizeof path, "%s/../docs/data.md", ah_test_source());

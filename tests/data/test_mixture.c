@@ -73,7 +73,6 @@ static void expect_items(const char *text, int count, const char *const *paths, 
 
 static void names_are_told_from_weights(void **state)
 {
-    (void)state;
     char text[4096], a[512], b[512], odd[512], number[512];
     snprintf(a, sizeof a, "%s", make("a.txt", 10, 3));
     snprintf(b, sizeof b, "%s", make("b.txt", 20, 3));
@@ -110,7 +109,6 @@ static void names_are_told_from_weights(void **state)
 /* More names than a path is long, and one that is longer. */
 static void long_lists_are_taken_name_by_name(void **state)
 {
-    (void)state;
     enum { NAMES = 300, LENGTH = 40, LONG = 6000 };
     static char text[NAMES * (LENGTH + 1) + LONG + 1];
     struct ah_mixture_items items;
@@ -128,7 +126,6 @@ static void long_lists_are_taken_name_by_name(void **state)
 
 static void what_is_wrong_is_named(void **state)
 {
-    (void)state;
     char text[4096], a[512], b[512];
     snprintf(a, sizeof a, "%s", make("a.txt", 10, 3));
     snprintf(b, sizeof b, "%s", make("b.txt", 20, 3));
@@ -163,7 +160,6 @@ static void what_is_wrong_is_named(void **state)
 /* Over each cycle every source gives its slots exactly, each of its own samples once; the order hangs on the seed. */
 static void shares_are_exact(void **state)
 {
-    (void)state;
     char text[2048];
     int32_t first[3 * 1024], again[1024];
     int other = 0;
@@ -216,7 +212,6 @@ static void shares_are_exact(void **state)
 /* A hundred samples are near their shares, too: sources do not come one after the other. */
 static void sources_alternate(void **state)
 {
-    (void)state;
     char text[2048];
     int32_t ids[1024];
     snprintf(text, sizeof text, "%s:1,%s:1", make("a.txt", 10, 40), make("b.txt", 60, 40));
@@ -233,7 +228,6 @@ static void sources_alternate(void **state)
 
 static void by_size_each_window_once_an_epoch(void **state)
 {
-    (void)state;
     char text[2048];
     int32_t ids[142];
     snprintf(text, sizeof text, "%s,%s", make("a.txt", 10, 40), make("b.txt", 60, 31));
@@ -255,7 +249,6 @@ static void by_size_each_window_once_an_epoch(void **state)
 /* Batches of any size are the same samples; so are a single file and ah__tokens_batch. */
 static void batches_split_alike(void **state)
 {
-    (void)state;
     char text[2048], a[512];
     int32_t one[24 * SEQ], many[24 * SEQ], targets[24 * SEQ], other[24 * SEQ];
     snprintf(a, sizeof a, "%s", make("a.txt", 10, 40));
@@ -280,7 +273,6 @@ static void batches_split_alike(void **state)
 /* The text of an open mixture opens the same again; weights in another unit are the same shares. */
 static void the_text_opens_it_again(void **state)
 {
-    (void)state;
     char text[2048], *again;
     int32_t ids[300], same[300];
     snprintf(text, sizeof text, "%s:0.7,%s:0.3", make("x,y:0.5,z", 10, 40), make("b.txt", 60, 9));
@@ -303,7 +295,6 @@ static void the_text_opens_it_again(void **state)
 /* A training is not begun whose data could not be found again. */
 static void a_text_that_means_others_is_refused(void **state)
 {
-    (void)state;
     char text[2048], *again = NULL;
     make("n:7", 10, 40);
     snprintf(text, sizeof text, "%s:7.0,%s:1", make("n", 60, 40), make("b.txt", 20, 9));
@@ -323,7 +314,6 @@ static void a_text_that_means_others_is_refused(void **state)
 /* Validation goes through each source's own part, in the shares. */
 static void validation_has_the_shares(void **state)
 {
-    (void)state;
     char text[2048];
     int32_t ids[SEQ], targets[SEQ];
     int given[2] = {0};

@@ -96,7 +96,6 @@ static void expect_refused(const char *name, const char *text, const char *words
 
 static void records_have_many_shapes(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *text, *expected;
     } cases[] = {
@@ -141,7 +140,6 @@ static void records_have_many_shapes(void **state)
 /* What Python's json takes, where nobody looks. */
 static void other_keys_hold_anything(void **state)
 {
-    (void)state;
     static const char *const values[] = {
         "NaN",
         "-Infinity",
@@ -170,7 +168,6 @@ static void other_keys_hold_anything(void **state)
 
 static void faults_are_named_once(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *text, *words;
     } cases[] = {
@@ -227,7 +224,6 @@ static void faults_are_named_once(void **state)
 /* Records and arrays that are longer than what is read at once. */
 static void long_records_are_whole(void **state)
 {
-    (void)state;
     enum { LENGTH = 3 << 20, COUNT = 3 };
     static char text[COUNT * (LENGTH + 64)];
     static char letters[LENGTH];
@@ -263,7 +259,6 @@ static void long_records_are_whole(void **state)
 
 static void forms_are_told_by_keys(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *expected;
     } cases[] = {
@@ -306,7 +301,6 @@ static void forms_are_told_by_keys(void **state)
 
 static void forms_refuse_by_key(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -343,7 +337,6 @@ static void forms_refuse_by_key(void **state)
 /* As Stanford Alpaca's train.py puts them together. */
 static void instructions_have_the_published_layout(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *layout;
     } cases[] = {

@@ -35,7 +35,6 @@ static void tokens_make(int32_t version, int32_t claimed, int count)
 
 static void permutation_is_one(void **state)
 {
-    (void)state;
     for (uint64_t count = 1; count < 200; count++) {
         bool seen[200] = {0};
         for (uint64_t i = 0; i < count; i++) {
@@ -55,7 +54,6 @@ static void permutation_is_one(void **state)
 
 static void text_splits(void **state)
 {
-    (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(1000);
     assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, NULL));
@@ -73,7 +71,6 @@ static void text_splits(void **state)
 /* Sizes around the point where a held-out part becomes possible. */
 static void short_files(void **state)
 {
-    (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(9);
     assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
@@ -98,7 +95,6 @@ static void short_files(void **state)
 /* A table of examples is no running text, unless it is asked for as that. */
 static void tables_are_no_text(void **state)
 {
-    (void)state;
     char table[512];
     struct ah_tokens *tokens;
     snprintf(table, sizeof table, "%s/data.csv", ah_test_folder());
@@ -116,7 +112,6 @@ static void tables_are_no_text(void **state)
 
 static void bad_input(void **state)
 {
-    (void)state;
     struct ah_tokens *tokens = NULL;
     assert_fails(ah__tokens_open(&tokens, "/nowhere/x", &ah__tokenizer_bytes, 256, 8, 0.05, NULL), AH_EINPUT,
                  "/nowhere/x: cannot open: No such file");
@@ -158,7 +153,6 @@ static void bad_input(void **state)
 
 static void token_file_batches(void **state)
 {
-    (void)state;
     struct ah_tokens *tokens = NULL;
     int32_t ids[16], targets[16];
     tokens_make(1, 400, 400);
@@ -180,7 +174,6 @@ static void token_file_batches(void **state)
  * targets. */
 static void epochs_cover_the_training_part(void **state)
 {
-    (void)state;
     enum { SEQ = 8, BATCH = 3, WINDOWS = 47 };
     struct ah_tokens *tokens = NULL;
     int32_t ids[BATCH * SEQ], targets[BATCH * SEQ], again[BATCH * SEQ], unused[BATCH * SEQ];
@@ -218,7 +211,6 @@ static void epochs_cover_the_training_part(void **state)
 
 static void signature_tells_files_apart(void **state)
 {
-    (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(1000);
     assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
@@ -237,7 +229,6 @@ static void signature_tells_files_apart(void **state)
 /* Wherever they differ, however large they are. */
 static void every_byte_counts(void **state)
 {
-    (void)state;
     enum { LENGTH = 4 << 20 };
     struct ah_tokens *tokens = NULL;
     char *text = malloc(LENGTH);
@@ -260,7 +251,6 @@ static void every_byte_counts(void **state)
 /* What would be learned as text although it is none. */
 static void no_text_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *start, *words;
         size_t length;
@@ -295,7 +285,6 @@ static void no_text_is_refused(void **state)
 /* A file that is the very one of an earlier opening is not read whole again; any other is. */
 static void what_is_known_is_not_read_again(void **state)
 {
-    (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(1000);
     assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, NULL));
@@ -321,7 +310,6 @@ static void what_is_known_is_not_read_again(void **state)
 /* Whatever happens to the file while it is open: a failure, never a token that is none of its vocabulary. */
 static void a_file_that_changes_fails(void **state)
 {
-    (void)state;
     int32_t ids[8], targets[8];
     struct ah_tokens *tokens = NULL;
     text_make(1000);

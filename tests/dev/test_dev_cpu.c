@@ -21,7 +21,6 @@ static struct ah_dev *device_open(const struct ah_dev_options *options)
 
 static void opens_by_name(void **state)
 {
-    (void)state;
     struct ah_dev *dev = NULL;
     assert_fails(ah_dev_open(&dev, "tpu", NULL), AH_EINPUT, "\"tpu\": unknown");
     assert_fails(ah_dev_open(&dev, "cpu:1", NULL), AH_EINPUT, "\"cpu:1\": there is one cpu device");
@@ -41,7 +40,6 @@ static void opens_by_name(void **state)
 
 static void names_every_lane(void **state)
 {
-    (void)state;
     for (int i = 0; i < AH_LANE_COUNT; i++)
         assert_non_null(ah_lane_name((enum ah_lane)i));
     assert_string_equal(ah_lane_name(AH_LANE_D2H), "d2h");
@@ -49,7 +47,6 @@ static void names_every_lane(void **state)
 
 static void tells_what_it_is(void **state)
 {
-    (void)state;
     struct ah_dev *slow =
         device_open(&(struct ah_dev_options){.threads = 2, .host_threads = 1, .link_bytes_per_s = 1000});
     struct ah_dev *fast = device_open(&(struct ah_dev_options){.threads = 2, .host_threads = 1, .jitter_seed = 3});
@@ -82,7 +79,6 @@ static bool is_readable(const char *at)
 
 static void memory_is_guarded(void **state)
 {
-    (void)state;
     enum { BYTES = 3 << 20 };
     struct ah_dev *dev = device_open(NULL);
     char *guarded[2];
@@ -108,7 +104,6 @@ static struct ah_work copy_work(enum ah_lane lane, void *to, const void *from, i
 
 static void a_throttled_copy_takes_its_time(void **state)
 {
-    (void)state;
     enum { BYTES = 1 << 20, RATE = 100000000 };
     struct ah_dev *dev = device_open(&(struct ah_dev_options){.threads = 1, .link_bytes_per_s = RATE});
     char *device, *host;

@@ -62,7 +62,6 @@ static struct ah_work collective_work(enum ah_lane lane, enum ah_collective kind
 /* Host: float -> half; over the link; device: half -> float, which is the float with its lower bits rounded away. */
 static void casts_run_on_both_sides(void **state)
 {
-    (void)state;
     struct rig rig = rig_open();
     float back[COUNT], *given = (float *)(void *)rig.host;
     struct ah_work work = cast_work(AH_LANE_HOST, rig.host + 8192, AH_BF16, rig.host, AH_F32);
@@ -87,7 +86,6 @@ static void casts_run_on_both_sides(void **state)
 
 static void one_rank_gathers_and_reduces_what_it_has(void **state)
 {
-    (void)state;
     struct rig rig = rig_open();
     char before[256];
     memset(rig.device, 0x3F, sizeof before);
@@ -103,7 +101,6 @@ static void one_rank_gathers_and_reduces_what_it_has(void **state)
 /* An update on the host whose scale is in host memory and written after the work was submitted. */
 static void the_scale_is_read_when_the_update_runs(void **state)
 {
-    (void)state;
     struct rig rig = rig_open();
     float *scale = (float *)(void *)(rig.host + 60000), *p = (float *)(void *)(rig.host + 16384);
     struct ah_event written, updated;
@@ -149,7 +146,6 @@ static struct ah_work scaled_work(struct rig *rig, const float *scale, void *res
 /* Each is refused before it touches anything. */
 static void tasks_on_the_wrong_lane_or_side_are_refused(void **state)
 {
-    (void)state;
     enum { CASES = 10 };
     struct rig rig = rig_open();
     for (int i = 0; i < CASES; i++) {
@@ -188,7 +184,6 @@ static struct ah_operand operand(enum ah_dtype dtype, struct ah_shape shape)
 
 static void prepare_names_what_it_cannot_run(void **state)
 {
-    (void)state;
     struct ah_shape x = ah_shape2(6, 8), w = ah_shape2(8, 4), y = ah_shape2(6, 4);
     const struct ah_call fine = {
         .op = AH_OP_LINEAR, .in = {operand(AH_F32, x), operand(AH_F32, w)}, .out = {operand(AH_F32, y)}};
@@ -238,7 +233,6 @@ static void prepare_names_what_it_cannot_run(void **state)
 /* What a program asked for besides its operands must lie in the device's region like them. */
 static void a_workspace_outside_the_region_is_refused(void **state)
 {
-    (void)state;
     enum { SEQ = 3, HEAD = 4, WORKSPACE = 2 * 16 * 16 * 4 }; /* of two threads, 16 rows of 16 floats */
     const struct ah_shape y = {3, {1, SEQ, HEAD, 0}}, qkv = {3, {1, SEQ, 3 * HEAD, 0}}, lse = {3, {1, 1, SEQ, 0}};
     struct ah_call call = {

@@ -270,13 +270,11 @@ static void device_check(const char *name)
 
 static void operators_match_pytorch(void **state)
 {
-    (void)state;
     device_check("cpu");
 }
 
 static void cuda_operators_match_pytorch(void **state)
 {
-    (void)state;
 #ifdef AH_TEST_EMULATION
     device_check("cuda");
 #else

@@ -39,7 +39,6 @@ static void next_is(struct ah_dev *dev, enum ah_lane lane, int64_t start_ns, int
 
 static void a_lane_takes_time_between_two_pieces_of_work(void **state)
 {
-    (void)state;
     struct ah_sim_lanes lanes = {.launch_ns[AH_LANE_H2D] = 7};
     struct ah_dev *dev = sim_open(&lanes);
     submit(dev, AH_LANE_H2D, 100, NULL, NULL);
@@ -51,7 +50,6 @@ static void a_lane_takes_time_between_two_pieces_of_work(void **state)
 
 static void work_waits_for_all_its_events(void **state)
 {
-    (void)state;
     struct ah_sim_lanes lanes = {.launch_ns = {0}};
     for (int turn = 0; turn < 2; turn++) {
         struct ah_dev *dev = sim_open(&lanes);
@@ -68,7 +66,6 @@ static void work_waits_for_all_its_events(void **state)
 /* Slowdowns add: 1 + 0.5 + 0.25 while both others run, 1.5 when one of them has ended. */
 static void slowdowns_of_lanes_add(void **state)
 {
-    (void)state;
     struct ah_sim_lanes lanes = {.slowdown[AH_LANE_COMPUTE] = {[AH_LANE_H2D] = 1.5, [AH_LANE_D2H] = 1.25}};
     struct ah_dev *dev = sim_open(&lanes);
     submit(dev, AH_LANE_COMPUTE, 100, NULL, NULL);
@@ -83,7 +80,6 @@ static void slowdowns_of_lanes_add(void **state)
 /* What is submitted after a completion cannot begin before the driver has heard of it. */
 static void the_driver_hears_late(void **state)
 {
-    (void)state;
     struct ah_sim_lanes lanes = {.notify_ns = 11};
     struct ah_dev *dev = sim_open(&lanes);
     submit(dev, AH_LANE_COMPUTE, 20, NULL, NULL);

@@ -17,7 +17,6 @@ static void fill(struct rig *rig, int count)
 
 static void every_thread_of_every_block_runs_once(void **state)
 {
-    (void)state;
     struct rig rig;
     dim3 grid = {3, 5, 2}, block = {7, 4, 3};
     rig_open(&rig);
@@ -31,7 +30,6 @@ static void every_thread_of_every_block_runs_once(void **state)
 
 static void barriers_hold_a_block_together(void **state)
 {
-    (void)state;
     struct rig rig;
     enum { BLOCKS = 20 };
     rig_open(&rig);
@@ -49,7 +47,6 @@ static void barriers_hold_a_block_together(void **state)
 /* Shared memory begins as NaN, and threads run far ahead of each other: sums without a barrier are wrong. */
 static void a_missing_barrier_shows(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     fill(&rig, 256 * 8);
@@ -64,7 +61,6 @@ static void a_missing_barrier_shows(void **state)
 
 static void shared_memory_is_nan_in_every_block(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     assert_cuda(test_shared_unwritten(rig.stream, rig.device, 8));
@@ -76,7 +72,6 @@ static void shared_memory_is_nan_in_every_block(void **state)
 
 static void dynamic_shared_memory_has_its_limits(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     assert_cuda(test_shared_bytes(rig.stream, rig.device, 48 << 10, 0, 0));
@@ -110,7 +105,6 @@ static unsigned shuffled(enum test_shuffle kind, const unsigned *in, int lane, i
 
 static void shuffles_move_values_within_a_warp(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     unsigned in[64], *out = (unsigned *)rig.pinned;
@@ -136,7 +130,6 @@ static void shuffles_move_values_within_a_warp(void **state)
 
 static void votes_count_a_warp(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     unsigned *out = (unsigned *)rig.pinned, votes[2] = {0, 0};
@@ -157,7 +150,6 @@ static void votes_count_a_warp(void **state)
 
 static void lanes_outside_the_mask_give_nothing(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     assert_cuda(test_half_warp(rig.stream, (unsigned *)rig.device, 0xFFFF));
@@ -172,7 +164,6 @@ static void lanes_outside_the_mask_give_nothing(void **state)
 
 static void blocks_that_are_stuck_are_reported(void **state)
 {
-    (void)state;
     static const struct {
         enum test_stuck kind;
         const char *words;
@@ -199,7 +190,6 @@ static void blocks_that_are_stuck_are_reported(void **state)
 /* The same stream runs the next launch as if nothing had been. */
 static void a_stream_goes_on_after_a_reset(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     assert_cuda(test_stuck(rig.stream, TEST_EXITED));
@@ -217,7 +207,6 @@ static void a_stream_goes_on_after_a_reset(void **state)
 
 static void launches_that_cannot_be_are_refused(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     assert_int_equal(test_geometry(rig.stream, 1025, 1), cudaErrorInvalidConfiguration);
@@ -246,7 +235,6 @@ static void order_of_blocks(unsigned *order, const char *seed)
 
 static void blocks_run_in_an_order_nobody_may_count_on(void **state)
 {
-    (void)state;
     unsigned order[100], natural[100];
     bool seen[100] = {false};
     order_of_blocks(order, NULL);
@@ -261,7 +249,6 @@ static void blocks_run_in_an_order_nobody_may_count_on(void **state)
 
 static void kernels_round_as_on_a_gpu(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     assert_cuda(test_rounding(rig.stream, rig.device, 1e-20F));

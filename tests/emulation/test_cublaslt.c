@@ -167,7 +167,6 @@ static void product_check(const struct rig *rig, const struct product *p)
 
 static void products_are_sums_of_products(void **state)
 {
-    (void)state;
     static const struct product products[] = {
         {false, false, false, CUDA_R_32F, CUDA_R_32F, 5, 7, 11, 5, 11, 5, 0},
         {true, false, true, CUDA_R_32F, CUDA_R_32F, 5, 7, 11, 12, 13, 6, 0},
@@ -198,7 +197,6 @@ static void products_are_sums_of_products(void **state)
 
 static void what_was_promised_is_checked(void **state)
 {
-    (void)state;
     const struct product fits = {false, false, false, CUDA_R_32F, CUDA_R_32F, 16, 16, 64, 16, 64, 16, 0};
     const struct product other = {false, false, false, CUDA_R_32F, CUDA_R_32F, 16, 15, 64, 16, 64, 16, 0};
     struct rig rig;
@@ -239,7 +237,6 @@ static void what_was_promised_is_checked(void **state)
 
 static void what_it_does_not_know_it_refuses(void **state)
 {
-    (void)state;
     static const struct {
         struct product product;
         cublasStatus_t status;
@@ -264,7 +261,6 @@ static void what_it_does_not_know_it_refuses(void **state)
 
 static void its_objects_are_counted(void **state)
 {
-    (void)state;
     struct emulation_counts counts;
     cublasLtHandle_t handle = NULL;
     library_open();

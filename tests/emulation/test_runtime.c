@@ -14,7 +14,6 @@
 
 static void copies_tell_memory_apart(void **state)
 {
-    (void)state;
     struct rig rig;
     float pageable[4] = {0};
     rig_open(&rig);
@@ -49,7 +48,6 @@ static void copies_tell_memory_apart(void **state)
 
 static void registered_memory_is_pinned_as_long_as_it_is_registered(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     float *host = calloc(64, sizeof *host);
@@ -66,7 +64,6 @@ static void registered_memory_is_pinned_as_long_as_it_is_registered(void **state
 
 static void fresh_device_memory_is_nan(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     memset(rig.pinned, 0, RIG_BYTES);
@@ -82,7 +79,6 @@ static void fresh_device_memory_is_nan(void **state)
 
 static void a_device_has_as_much_memory_as_it_was_given(void **state)
 {
-    (void)state;
     struct rig rig;
     size_t free_bytes, total;
     void *memory;
@@ -108,7 +104,6 @@ static void a_device_has_as_much_memory_as_it_was_given(void **state)
 
 static void copies_are_asynchronous_and_in_order(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     for (int i = 0; i < 1024; i++)
@@ -157,7 +152,6 @@ static float second_sees(bool waits)
 
 static void a_missing_wait_shows(void **state)
 {
-    (void)state;
 #ifdef AH_TEST_SANITIZED /* ThreadSanitizer would report it, as tests/emulation/sanitizers has it do */
     skip();
 #endif
@@ -166,13 +160,11 @@ static void a_missing_wait_shows(void **state)
 
 static void events_order_streams(void **state)
 {
-    (void)state;
     assert_true(second_sees(true) == 0);
 }
 
 static void a_wait_is_for_the_record_before_it(void **state)
 {
-    (void)state;
     struct rig rig;
     cudaEvent_t event;
     rig_open(&rig);
@@ -194,7 +186,6 @@ static void a_wait_is_for_the_record_before_it(void **state)
 
 static void events_tell_the_time_between_them(void **state)
 {
-    (void)state;
     struct rig rig;
     cudaEvent_t start, end, untimed;
     float ms;
@@ -224,7 +215,6 @@ static void events_tell_the_time_between_them(void **state)
 
 static void streams_write_and_await_values(void **state)
 {
-    (void)state;
     struct rig rig;
     CUresult (*write)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
     enum cudaDriverEntryPointQueryResult found;
@@ -272,7 +262,6 @@ static void CUDART_CB count_call(void *context)
 
 static void callbacks_come_in_order_and_may_not_call_back(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     struct heard heard = {.pinned = rig.pinned, .status = cudaErrorUnknown};
@@ -293,7 +282,6 @@ static void callbacks_come_in_order_and_may_not_call_back(void **state)
 
 static void the_nth_call_fails(void **state)
 {
-    (void)state;
     struct rig rig;
     void *memory[3] = {NULL, NULL, NULL};
     struct emulation_counts counts;
@@ -318,7 +306,6 @@ static void the_nth_call_fails(void **state)
 /* After a kernel's fault every call fails, callbacks are told, and what is given back is gone all the same. */
 static void a_kernel_fault_stays(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     struct heard heard = {.pinned = rig.pinned};
@@ -345,7 +332,6 @@ static void a_kernel_fault_stays(void **state)
 
 static void a_copy_fails_while_it_runs(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     emulation_fail("copy", 1, cudaErrorUnknown);
@@ -359,7 +345,6 @@ static void a_copy_fails_while_it_runs(void **state)
 
 static void devices_are_as_many_as_were_asked_for(void **state)
 {
-    (void)state;
     int count, driver, runtime;
     struct cudaDeviceProp properties;
     char bus[16];

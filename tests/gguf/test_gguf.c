@@ -40,7 +40,6 @@ static uint32_t values_crc(const struct ah_gguf_tensor *tensor)
 
 static void every_type_has_the_values_of_gguf(void **state)
 {
-    (void)state;
     enum { TYPES = 11 };
     char path[512], name[64], *text;
     size_t length, count = 0;
@@ -64,7 +63,6 @@ static void every_type_has_the_values_of_gguf(void **state)
 
 static void metadata_is_read_by_type(void **state)
 {
-    (void)state;
     struct ah_gguf *file = opened("llama.gguf");
     const char *text = NULL;
     int64_t number = -1;
@@ -87,7 +85,6 @@ static void metadata_is_read_by_type(void **state)
 
 static void arrays_are_read_one_by_one(void **state)
 {
-    (void)state;
     struct ah_gguf *file = opened("llama.gguf");
     struct ah_gguf_array texts, types;
     size_t length;
@@ -141,7 +138,6 @@ static const char *aligned_write(uint64_t offset)
 
 static void data_lie_where_the_file_aligns_them(void **state)
 {
-    (void)state;
     struct ah_gguf *file;
     for (uint64_t offset = 0; offset <= 64; offset += 64) {
         assert_ok(ah__gguf_open(&file, aligned_write(offset)));
@@ -154,7 +150,6 @@ static void data_lie_where_the_file_aligns_them(void **state)
 /* Corpus files of the fuzzer, by what is wrong with them. */
 static void damage_is_named(void **state)
 {
-    (void)state;
     static const char *const files[][2] = {
         {"version", "found version 9, expected version 2 or 3"},
         {"big-endian", "found big-endian version 3"},

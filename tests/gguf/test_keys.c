@@ -72,7 +72,6 @@ static int config_of(char **text, const struct key *keys, size_t count, bool fac
 /* Without a type a scaling is linear, of the older key, too; by 1 or 0 there is none. */
 static void a_factor_alone_is_linear(void **state)
 {
-    (void)state;
     static const struct {
         struct key keys[2];
         const char *words; /* of the configuration; null: no scaling */
@@ -101,7 +100,6 @@ static void a_factor_alone_is_linear(void **state)
 
 static void other_scalings_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         struct key keys[2];
         bool factors;
@@ -127,7 +125,6 @@ static void other_scalings_are_refused(void **state)
 /* Windows in blocks as the file says, and YaRN with what early converters said of its attention: the models' own. */
 static void olmo3_has_its_windows_and_yarn(void **state)
 {
-    (void)state;
     static const char *const parts[] = {
         "\"model_type\": \"olmo3\"",
         "\"sliding_window\": 4096",
@@ -166,7 +163,6 @@ static void olmo3_with(const char *path, const char *key, const void *value)
 /* A period in the place of a bool for each block; of 0 all blocks slide. */
 static void olmo3_period(void **state)
 {
-    (void)state;
     char path[512], *text;
     struct ah_gguf *file;
     struct ah_gguf_writer *writer;
@@ -204,7 +200,6 @@ static void olmo3_period(void **state)
 /* Blocks with a window turn by the file's base, where it names no other; so many blocks are not counted out. */
 static void what_olmo3_cannot_be_is_refused(void **state)
 {
-    (void)state;
     const float base = 10000;
     const uint32_t blocks = 0x7fffffff;
     char path[512];
@@ -219,7 +214,6 @@ static void what_olmo3_cannot_be_is_refused(void **state)
 /* The model is read, and the line that llama.cpp warns with is a note. */
 static void a_missing_way_to_split_is_noted(void **state)
 {
-    (void)state;
     static const struct key keys[][3] = {
         {{"tokenizer.ggml.model", "gpt2", 0}, {"llama.unheard_of", NULL, 1}},
         {{"tokenizer.ggml.model", "gpt2", 0}, {"tokenizer.ggml.pre", "qwen2", 0}},

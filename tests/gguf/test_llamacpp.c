@@ -218,7 +218,6 @@ static void expect_there(const struct ah_gguf *file, const char *arch, const cha
 
 static void keys_are_llama_cpps(void **state)
 {
-    (void)state;
     table_read();
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         struct ah_gguf *file = file_of(&rows[i]);
@@ -240,7 +239,6 @@ static void keys_are_llama_cpps(void **state)
 
 static void configurations_come_back(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         struct ah_model *model = model_of(&rows[i]), *again;
         struct ah_gguf *file = file_of(&rows[i]);
@@ -258,7 +256,6 @@ static void configurations_come_back(void **state)
 
 static void what_it_computes_otherwise_is_noted(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         struct ah_model *model = model_of(&rows[i]);
         struct ah_buf notes = {0};
@@ -273,7 +270,6 @@ static void what_it_computes_otherwise_is_noted(void **state)
 
 static void what_it_has_no_key_for_is_refused(void **state)
 {
-    (void)state;
     static const struct row refused[] = {
         {"gemma2", SIZES ", \"head_dim\": 10",
          "key 'query_pre_attn_scalar': found 256, expected 10, which llama.cpp takes"},

@@ -48,7 +48,6 @@ enum { PHI = 0x34 }; /* those that Phi-3 strips behind: all but <unk>, <s> and <
 
 static void names_make_llama_cpp_strip_alike(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *expected, *note; /* note: null: there is nothing to say */
         size_t tokens;
@@ -112,7 +111,6 @@ static void expect_ids(const char *name, int64_t expected)
 
 static void a_name_says_how_a_file_is_read(void **state)
 {
-    (void)state;
     expect_ids("Phi-3 Mini", 2);
     expect_ids("my-PHI3", 2);
     expect_ids("Phi 3 Mini", 4);
@@ -122,7 +120,6 @@ static void a_name_says_how_a_file_is_read(void **state)
 /* As llama.cpp's converter writes it of a folder and of its config.json. */
 static void names_are_titles(void **state)
 {
-    (void)state;
     static const struct {
         const char *folder, *config, *expected;
     } rows[] = {
@@ -150,7 +147,6 @@ static void names_are_titles(void **state)
 
 static void sizes_have_two_digits(void **state)
 {
-    (void)state;
     static const struct {
         int64_t count;
         const char *label;

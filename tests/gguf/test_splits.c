@@ -70,7 +70,6 @@ static void expect_pre(const char *path, const char *expected)
 
 static void splits_have_llama_cpps_names(void **state)
 {
-    (void)state;
     static const struct {
         const char *tokenizer, *from, *to, *pre; /* pre: null: refused, with these words, */
         const char *words;                       /* or noted with them */
@@ -114,7 +113,6 @@ static void splits_have_llama_cpps_names(void **state)
 
 static void keys_are_llama_cpps(void **state)
 {
-    (void)state;
     static const char *const always[] = {"model", "pre", "tokens", "token_type", "add_bos_token", "add_eos_token"};
     char path[512], table_path[512], line[256], *json = json_of("llama3", IGNORES, IGNORES), *table;
     size_t length;
@@ -146,7 +144,6 @@ static void keys_are_llama_cpps(void **state)
 /* More than one token ends what the model writes; or none does, where llama.cpp has one all the same. */
 static void ends_go_into_the_file(void **state)
 {
-    (void)state;
     char path[512], *json = json_of("qwen2", NFC, "\"normalizer\":null");
     const struct ah_tokenizer *tokenizer = tokenizer_of(json, "{\"eos_token\": \"<|endoftext|>\"}"), *again;
     int32_t stops[3];
@@ -180,7 +177,6 @@ static void ends_go_into_the_file(void **state)
 /* A template's tokens that no other file names. */
 static void what_stands_around_a_prompt_goes_into_the_file(void **state)
 {
-    (void)state;
     static const struct {
         const char *tokenizer, *config;
         int64_t bos, eos; /* -1: none around a prompt */
@@ -215,7 +211,6 @@ static void what_stands_around_a_prompt_goes_into_the_file(void **state)
 /* A token that llama.cpp knows by its text is special in a file, whatever its type is. */
 static void texts_make_tokens_special(void **state)
 {
-    (void)state;
     char path[512];
     const struct ah_tokenizer *again;
     struct ah_gguf_writer *writer;

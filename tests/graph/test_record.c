@@ -48,7 +48,6 @@ static void expect(struct rec *r, struct ah_tensor loss, const char *words)
 
 static void good(void **state)
 {
-    (void)state;
     struct rec r = begin();
     struct ah_tensor loss = finish_loss(&r);
     assert_ok(ah_graph_finish(r.graph, loss));
@@ -63,7 +62,6 @@ static void good(void **state)
 
 static void in_place_shares_memory(void **state)
 {
-    (void)state;
     struct rec r = begin();
     struct ah_tensor y = ah_graph_relu(r.graph, r.x), z = ah_graph_add_inplace(r.graph, y, r.x);
     assert_int_equal(r.graph->values[y.id].storage, y.id);
@@ -85,7 +83,6 @@ static void in_place_shares_memory(void **state)
 
 static void overwritten_value(void **state)
 {
-    (void)state;
     struct rec r = begin();
     ah_graph_scope_push(r.graph, "h.0");
     ah_graph_scope_push(r.graph, "mlp");
@@ -105,7 +102,6 @@ static void overwritten_value(void **state)
 /* Mistakes of the compiler, not of a model's author. */
 static void wrong_nodes(void **state)
 {
-    (void)state;
     struct rec r = begin();
     int out[AH_OP_MAX_OUTPUTS];
     struct ah_attr heads = {.heads = 2}, nothing = {0};
@@ -118,7 +114,6 @@ static void wrong_nodes(void **state)
 
 static void first_error_stays(void **state)
 {
-    (void)state;
     struct rec r = begin();
     ah_graph_scope_push(r.graph, "h.0");
     ah_graph_scope_push(r.graph, "fc");
@@ -303,7 +298,6 @@ static void rows_dead(struct rec *r)
 
 static void rows_are_parameters(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t length = 0;
     struct rec r = begin();
@@ -324,7 +318,6 @@ static void rows_are_parameters(void **state)
 
 static void wrong_calls(void **state)
 {
-    (void)state;
     static const struct wrong cases[] = {
         {twice_tokens, "(top level): the token ids: recorded twice"},
         {twice_param, "parameter: 'a' is recorded twice"},
@@ -373,7 +366,6 @@ static void wrong_calls(void **state)
 
 static void wrong_ends(void **state)
 {
-    (void)state;
     struct rec r = begin();
     finish_loss(&r);
     expect(&r, none, "loss: found -1, expected a value of this graph");
@@ -388,7 +380,6 @@ static void wrong_ends(void **state)
 
 static void after_the_end(void **state)
 {
-    (void)state;
     struct rec r = begin();
     struct ah_tensor loss = finish_loss(&r);
     assert_ok(ah_graph_finish(r.graph, loss));
@@ -401,7 +392,6 @@ static void after_the_end(void **state)
 
 static void prints(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t length = 0;
     struct rec r = begin();
@@ -426,7 +416,6 @@ static void prints(void **state)
 /* One weight that is read twice has one adapter; each input has a product of its own with the first factor. */
 static void a_weight_has_one_adapter(void **state)
 {
-    (void)state;
     struct ah_graph *graph;
     assert_ok(ah_graph_new(&graph, AH_F32));
     assert_ok(ah__graph_tune(graph, &(struct ah_tuning){.lora_rank = 2, .lora_targets = "proj"}));
@@ -452,7 +441,6 @@ static void a_weight_has_one_adapter(void **state)
 /* A failed allocation is remembered like any other failure. */
 static void failing_allocations(void **state)
 {
-    (void)state;
     int status = AH_ENOMEM;
     for (uint64_t n = 1; status == AH_ENOMEM; n++) {
         struct ah_graph *graph;

@@ -19,7 +19,6 @@ static char text[LENGTH + 1];
 /* A training of a few steps, and a text that is no multiple of a window. */
 static int train_once(void **state)
 {
-    (void)state;
     if (place.out[0])
         return 0;
     struct ah_train_result result;
@@ -74,7 +73,6 @@ static double nats_of(int first, int count)
 
 static void every_token_but_the_first(void **state)
 {
-    (void)state;
     double nats = 0;
     for (int first = 0; first < LENGTH - 1; first += SEQ)
         nats += nats_of(first, LENGTH - 1 - first < SEQ ? LENGTH - 1 - first : SEQ);
@@ -93,7 +91,6 @@ static void every_token_but_the_first(void **state)
 /* Shorter than a window: one of what there is. */
 static void a_short_text(void **state)
 {
-    (void)state;
     char path[PATH_SIZE];
     struct ah_eval_result result;
     struct ah_eval_options given = options();
@@ -112,8 +109,6 @@ static void a_short_text(void **state)
 
 static int count_calls(int64_t done, int64_t of, void *context)
 {
-    (void)done;
-    (void)of;
     ++*(int *)context;
     return 0;
 }
@@ -121,7 +116,6 @@ static int count_calls(int64_t done, int64_t of, void *context)
 /* Of files one after the other, whatever the length of each, every token counts alike. */
 static void several_files(void **state)
 {
-    (void)state;
     char path[PATH_SIZE], gone[PATH_SIZE], both[3 * PATH_SIZE];
     struct ah_eval_result first, second, all;
     struct ah_eval_options given = options();
@@ -158,7 +152,6 @@ static void several_files(void **state)
 /* A folder of config.json and weights is asked as the checkpoint is that they come from. */
 static void plain_weights(void **state)
 {
-    (void)state;
     char folder[PATH_SIZE], path[PATH_SIZE], *content;
     size_t length;
     struct ah_eval_result trained, plain;
@@ -188,7 +181,6 @@ static void plain_weights(void **state)
  * lm-eval count it. */
 static void windows_begin_with_bos(void **state)
 {
-    (void)state;
     static const char config[] = "{\"model_type\": \"llama\", \"vocab_size\": 1760, \"hidden_size\": 16, "
                                  "\"intermediate_size\": 32, \"num_hidden_layers\": 3, \"num_attention_heads\": 2, "
                                  "\"max_position_embeddings\": 16, \"tie_word_embeddings\": true}";
@@ -249,7 +241,6 @@ static void windows_begin_with_bos(void **state)
 /* Of examples the completions are predicted, and their ends. */
 static void completions_alone(void **state)
 {
-    (void)state;
     char path[PATH_SIZE];
     struct ah_eval_result result;
     struct ah_eval_options given = options();
@@ -267,14 +258,12 @@ static void completions_alone(void **state)
 
 static int stop_early(int64_t done, int64_t windows, void *context)
 {
-    (void)context;
     assert_int_equal(windows, 7);
     return done >= 2;
 }
 
 static void refused(void **state)
 {
-    (void)state;
     char path[PATH_SIZE];
     struct ah_eval_result result = {.tokens = 77};
     struct ah_eval_options given = options();

@@ -62,7 +62,6 @@ static void expect_keys(const char *path, const char *arch, double alpha)
 /* Queries and keys in pairs, fused products by part, GPT-2's factors not turned; ranks and alphas of patterns. */
 static void factors_are_the_converters(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"llama", "llama"}, {"gpt2", "gpt2"}, {"gptneox", "gptneox"}, {"gpt2", "patterns"}};
     char model[PATH], adapter[PATH], expected[PATH], out[PATH], *note;
@@ -83,7 +82,6 @@ static void factors_are_the_converters(void **state)
 /* llama.cpp divides by the rank: what is divided by its root has a larger alpha. */
 static void a_stabilized_scale_is_in_alpha(void **state)
 {
-    (void)state;
     char model[PATH], folder[PATH], expected[PATH], out[PATH];
     adapter_with(folder, "gpt2", CONFIG ", \"use_rslora\": true}");
     golden(model, "%s.gguf", "gpt2");
@@ -95,7 +93,6 @@ static void a_stabilized_scale_is_in_alpha(void **state)
 /* An adapter that names its model is a model to export. */
 static void a_folder_says_what_it_is(void **state)
 {
-    (void)state;
     char model[PATH], config[2 * PATH], folder[PATH], out[PATH], *note;
     snprintf(config, sizeof config, CONFIG ", \"base_model_name_or_path\": \"%s\"}", golden(model, "%s.gguf", "gpt2"));
     adapter_with(folder, "gpt2", config);
@@ -107,7 +104,6 @@ static void a_folder_says_what_it_is(void **state)
 
 static void others_are_refused(void **state)
 {
-    (void)state;
     char model[PATH], adapter[PATH], out[PATH];
     place(out, "adapter.gguf");
     golden(model, "%s.gguf", "gpt2");

@@ -17,7 +17,6 @@ static void write_text(const char *path, const char *text)
 /* A model of vocabulary 128 that has seen "abcdeabcde..." until it can say nothing else. */
 static int train_once(void **state)
 {
-    (void)state;
     char folder[PATH_SIZE / 2], model[PATH_SIZE], data[PATH_SIZE], text[1001];
     struct ah_train_options options;
     struct ah_train_result result;
@@ -71,7 +70,6 @@ static struct ah_generate_options options_of(struct heard *heard)
 /* Longer than the model's longest sequence, so that the window slides. */
 static void says_what_it_learned(void **state)
 {
-    (void)state;
     struct heard heard;
     struct ah_generate_options options = options_of(&heard);
     assert_ok(ah_generate(&options));
@@ -94,7 +92,6 @@ static void says_what_it_learned(void **state)
 /* A config.json beside weights stands for its folder; one alone has nothing to run. */
 static void a_configuration_is_its_folder(void **state)
 {
-    (void)state;
     struct heard heard;
     char config[PATH_SIZE + 32];
     struct ah_generate_options options = options_of(&heard);
@@ -112,7 +109,6 @@ static void a_configuration_is_its_folder(void **state)
 
 static void the_seed_decides(void **state)
 {
-    (void)state;
     struct heard first, again, other;
     struct ah_generate_options options = options_of(&first);
     options.temperature = 8;
@@ -135,7 +131,6 @@ static void the_seed_decides(void **state)
 /* A byte-level model stops at byte 0, which ends the examples it has learned, and goes on where it was told not to. */
 static void stops_where_examples_end(void **state)
 {
-    (void)state;
     char folder[PATH_SIZE / 2], model[PATH_SIZE], data[PATH_SIZE], out[PATH_SIZE];
     struct ah_train_options options;
     struct ah_train_result result;
@@ -202,7 +197,6 @@ static void train_longrope(char out[PATH_SIZE])
 /* Where a text outgrows the lengths that rotate alike, all of it is run again: as if it had been the prompt. */
 static void outgrows_short_rotations(void **state)
 {
-    (void)state;
     char out[PATH_SIZE], text[64] = "abc";
     struct heard heard = {.count = 0}, one;
     train_longrope(out);
@@ -222,7 +216,6 @@ static void outgrows_short_rotations(void **state)
 
 static void refuses(void **state)
 {
-    (void)state;
     struct heard heard;
     struct ah_generate_options options = options_of(&heard);
     options.model_dir = NULL;

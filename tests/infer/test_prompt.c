@@ -31,7 +31,6 @@ static const char tokenizer_json[] =
 /* A model that has learned nearly nothing, beside that tokenizer. */
 static int train_once(void **state)
 {
-    (void)state;
     char path[PATH_SIZE], text[1001];
     struct ah_train_options options;
     struct ah_train_result result;
@@ -138,7 +137,6 @@ static int expected_tokens(int32_t *tokens, const int32_t *prompt, int64_t count
 
 static void prompts_begin_as_the_tokenizer_says(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int32_t ids[5]; /* with "<s>" in front */
@@ -164,7 +162,6 @@ static void prompts_begin_as_the_tokenizer_says(void **state)
 /* Behind a prompt shorter and longer than the window, and on when it has slid: as without anything kept. */
 static void the_window_slides(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int32_t ids[12];
@@ -187,7 +184,6 @@ static void the_window_slides(void **state)
 
 static void special_tokens_have_no_text(void **state)
 {
-    (void)state;
     int count = 0, special = 0, ended = 0;
     for (uint64_t seed = 1; seed <= 8; seed++) {
         struct heard heard = generate("ab", MOST, 1.5, seed);

@@ -38,7 +38,6 @@ static void expect_shares(const double share[VOCAB], const double expected[VOCAB
 
 static void draws_follow_the_distribution(void **state)
 {
-    (void)state;
     double share[VOCAB];
     frequencies(share, 1, 0, 7);
     expect_shares(share, (const double[]){0.1, 0.4, 0, 0.4, 0.1});
@@ -52,7 +51,6 @@ static void draws_follow_the_distribution(void **state)
 
 static void zero_temperature_is_the_likeliest(void **state)
 {
-    (void)state;
     double share[VOCAB];
     frequencies(share, 0, 0, 7);
     assert_true(share[1] > 0.999);
@@ -65,7 +63,6 @@ static void zero_temperature_is_the_likeliest(void **state)
 /* Of 0.1, 0.4, 0, 0.4, 0.1: which are left. */
 static void the_likeliest_by_probability(void **state)
 {
-    (void)state;
     static const struct {
         struct ah_sampling sampling;
         double expected[VOCAB];
@@ -93,7 +90,6 @@ static void the_likeliest_by_probability(void **state)
 /* These logits are negative: twice as negative is the square of the probability, however often a token was said. */
 static void what_was_said_is_less_likely(void **state)
 {
-    (void)state;
     const struct ah_sampling sampling = {.temperature = 1, .repetition_penalty = 2, .seed = 7};
     const int32_t context[] = {1, 1, 1};
     double share[VOCAB], total = 0.1 + 0.16 + 0.4 + 0.1;
@@ -111,7 +107,6 @@ static void what_was_said_is_less_likely(void **state)
 
 static void seeds_and_positions(void **state)
 {
-    (void)state;
     struct ah_sampler a, b;
     assert_ok(ah__sampler_init(&a, VOCAB, &(struct ah_sampling){.temperature = 1, .seed = 1}));
     assert_ok(ah__sampler_init(&b, VOCAB, &(struct ah_sampling){.temperature = 1, .seed = 2}));
@@ -131,7 +126,6 @@ static void seeds_and_positions(void **state)
 
 static void bad_values(void **state)
 {
-    (void)state;
     struct ah_sampler sampler;
     static const struct {
         struct ah_sampling sampling;

@@ -17,7 +17,6 @@ static void write_text(const char *path, const char *text)
 /* A model of 16 positions that has seen letters in an order which depends on more than the last one. */
 static int train_once(void **state)
 {
-    (void)state;
     char folder[PATH_SIZE / 2], model[PATH_SIZE], data[PATH_SIZE], text[2001];
     struct ah_train_options options;
     struct ah_train_result result;
@@ -55,7 +54,6 @@ struct heard {
 static int hear(int token, const char *text, size_t length, void *context)
 {
     struct heard *heard = context;
-    (void)token;
     snprintf(heard->text + strlen(heard->text), sizeof heard->text - strlen(heard->text), "%.*s", (int)length, text);
     return 0;
 }
@@ -84,7 +82,6 @@ static void expect_after(const char *prompt, const char *found)
 
 static void turns_go_on(void **state)
 {
-    (void)state;
     struct heard heard;
     struct ah_talk *talk;
     const struct ah_talk_options options = {.generate = options_of(&heard), .system = "c"};
@@ -113,7 +110,6 @@ static void turns_go_on(void **state)
 /* Drawn at a high temperature, so that little else than the same logits gives the same text. */
 static void draws_as_generation(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct heard said, whole;
         struct ah_talk *talk;
@@ -132,7 +128,6 @@ static void draws_as_generation(void **state)
 
 static void a_prompt_is_a_message(void **state)
 {
-    (void)state;
     struct heard heard;
     struct ah_generate_options options = options_of(&heard);
     options.chat = true;
@@ -144,7 +139,6 @@ static void a_prompt_is_a_message(void **state)
 
 static void refusals(void **state)
 {
-    (void)state;
     struct heard heard;
     struct ah_talk *talk;
     struct ah_talk_options options = {.generate = options_of(&heard), .context_tokens = 17};

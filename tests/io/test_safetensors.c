@@ -58,7 +58,6 @@ static int write_all(int64_t *bytes, uint64_t *hash)
 
 static void round_trip(void **state)
 {
-    (void)state;
     path_set();
     int64_t bytes = 0;
     uint64_t hash = 0;
@@ -89,7 +88,6 @@ static void round_trip(void **state)
 
 static void lookups_refuse(void **state)
 {
-    (void)state;
     path_set();
     assert_ok(write_all(NULL, NULL));
     struct ah_safetensors *file = NULL;
@@ -108,7 +106,6 @@ static void lookups_refuse(void **state)
 
 static void broken_headers(void **state)
 {
-    (void)state;
     static const struct {
         const char *header;
         size_t data_bytes;
@@ -168,7 +165,6 @@ static void broken_headers(void **state)
 
 static void unusual_but_good(void **state)
 {
-    (void)state;
     static const unsigned char data[16] = {9};
     struct ah_safetensors *file = NULL;
     path_set();
@@ -196,7 +192,6 @@ static void unusual_but_good(void **state)
 /* Dtypes of the format that AutoHete has no use for are no damage; whoever wants the tensor is told what it is. */
 static void dtypes_are_named(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t bytes; /* of eight elements */
@@ -224,7 +219,6 @@ static void dtypes_are_named(void **state)
 
 static void missing_and_short(void **state)
 {
-    (void)state;
     struct ah_safetensors *file = NULL;
     path_set();
     assert_fails(ah__safetensors_open(&file, path), AH_EINPUT, "x.safetensors: cannot open: No such file");
@@ -240,7 +234,6 @@ static void missing_and_short(void **state)
 /* Every truncation is found out; every flipped bit leaves a clean error or a file whose every tensor can be read. */
 static void damage_never_crashes(void **state)
 {
-    (void)state;
     path_set();
     int64_t bytes = 0;
     assert_ok(write_all(&bytes, NULL));
@@ -275,7 +268,6 @@ static void damage_never_crashes(void **state)
 
 static void writer_counts(void **state)
 {
-    (void)state;
     path_set();
     struct ah_safetensors_writer *writer = NULL;
     assert_ok(ah__safetensors_writer_open(&writer, path, decls, AH_LENGTH(decls)));
@@ -291,7 +283,6 @@ static void writer_counts(void **state)
 
 static void full_disk_is_reported(void **state)
 {
-    (void)state;
     path_set();
     struct ah_safetensors_writer *writer = NULL;
     assert_fails(ah__safetensors_writer_open(&writer, "/dev/full", decls, 5), AH_EIO,
@@ -337,7 +328,6 @@ static int everything(const char *folder)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     const char *folder = ah_test_folder();
     uint64_t before = ah__alloc_count();
     assert_ok(everything(folder));

@@ -42,7 +42,6 @@ static int open_index(struct ah_shards **out, const char *map)
 
 static void files_are_one_set(void **state)
 {
-    (void)state;
     struct ah_shards *shards = NULL;
     const struct ah_safetensors_tensor *tensor;
     assert_ok(open_index(&shards, "{\"p\": \"a.safetensors\", \"q\": \"a.safetensors\", \"r\": \"b.safetensors\"}"));
@@ -60,7 +59,6 @@ static void files_are_one_set(void **state)
 
 static void an_index_that_lies_is_refused(void **state)
 {
-    (void)state;
 #define PQ "\"p\": \"a.safetensors\", \"q\": \"a.safetensors\""
     static const struct {
         const char *map, *words;
@@ -100,7 +98,6 @@ static void an_index_that_lies_is_refused(void **state)
 
 static void shards_have_names(void **state)
 {
-    (void)state;
     char text[AH_SHARDS_NAME_SIZE];
     assert_string_equal(ah__shards_name(text, 0, 1), "model.safetensors");
     assert_string_equal(ah__shards_name(text, 1, 12), "model-00002-of-00012.safetensors");

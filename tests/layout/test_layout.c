@@ -298,7 +298,6 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
 
 static void places_every_area_apart_and_totals_agree(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 600; seed++) {
         struct fixture fixture;
         fixture_init(&fixture, seed);
@@ -342,7 +341,6 @@ static void places_every_area_apart_and_totals_agree(void **state)
 /* The device measures the highest byte in use; the embedding's gradient is written whole in every step. */
 static void ends_with_the_embedding_gradient(void **state)
 {
-    (void)state;
     struct fixture fixture;
     fixture_init(&fixture, 5);
     for (int i = 0; i < 20; i++) {
@@ -373,7 +371,6 @@ static struct ah_layout *layout_of(const struct fixture *fixture, int c, int o)
 
 static void keeps_one_saved_set_for_recomputation(void **state)
 {
-    (void)state;
     static const int sets[] = {4, 3, 2, 1, 1};
     struct fixture fixture;
     fixed_model(&fixture);
@@ -388,7 +385,6 @@ static void keeps_one_saved_set_for_recomputation(void **state)
  * micro-batch's is needed for what is made again. */
 static void selective_blocks_free_what_is_cheap(void **state)
 {
-    (void)state;
     struct fixture fixture;
     int64_t before = 0, bytes, host;
     fixed_model(&fixture);
@@ -411,7 +407,6 @@ static void selective_blocks_free_what_is_cheap(void **state)
 /* Scratch is as large as the largest program that runs under the plan, evaluation and the head's saved set included. */
 static void work_holds_what_runs(void **state)
 {
-    (void)state;
     enum { LARGE = 1 << 22 };
     struct fixture fixture;
     fixed_model(&fixture);
@@ -454,7 +449,6 @@ static void work_holds_what_runs(void **state)
 /* Room for all logits is only where something is inferred. */
 static void logits_have_room_for_inference_alone(void **state)
 {
-    (void)state;
     enum { LARGE = 1 << 22 };
     struct fixture fixture;
     fixed_model(&fixture);
@@ -470,7 +464,6 @@ static void logits_have_room_for_inference_alone(void **state)
 /* Nothing is learned: one state of three, and no gradients. */
 static void inference_keeps_parameters_alone(void **state)
 {
-    (void)state;
     struct fixture fixture;
     fixed_model(&fixture);
     struct ah_layout *training = layout_of(&fixture, 0, 0), *inference;
@@ -495,7 +488,6 @@ static void inference_keeps_parameters_alone(void **state)
 
 static void staging_only_for_device_states(void **state)
 {
-    (void)state;
     struct fixture fixture;
     fixed_model(&fixture);
     fixture.params[0].shape = ah_shape2(1000, 1000); /* embedding: more than staging ever takes */
@@ -521,7 +513,6 @@ static void staging_only_for_device_states(void **state)
 
 static void survives_failing_allocations(void **state)
 {
-    (void)state;
     struct fixture fixture;
     fixed_model(&fixture);
     struct ah_plan plan = {.switches = {.layers = 4, .buffers = 1, .prefetch_distance = 1}};

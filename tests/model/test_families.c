@@ -124,7 +124,6 @@ static const struct {
 
 static void wrong_configs(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(wrong); i++) {
         struct ah_model *model = NULL;
         assert_fails(parse(&model, wrong[i].text), AH_EINPUT, wrong[i].words);
@@ -243,7 +242,6 @@ static const struct {
 
 static void what_means_the_same_has_one_text(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(texts); i++) {
         char *a = text_of(texts[i].a), *b = text_of(texts[i].b);
         if ((strcmp(a, b) != 0) != texts[i].differ)
@@ -256,7 +254,6 @@ static void what_means_the_same_has_one_text(void **state)
 /* Whatever form a whole number has in the source: what its class in transformers declares. */
 static void numbers_have_the_form_of_their_class(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -301,7 +298,6 @@ static void expect_stretch(const struct ah_model *model, int64_t seq, int64_t ca
 
 static void longrope_goes_by_length(void **state)
 {
-    (void)state;
     struct ah_model *model;
     assert_ok(parse(&model,
                     PHI3 ",\"original_max_position_embeddings\":8,\"rope_scaling\":{\"type\":\"longrope\"," LONG "}}"));
@@ -315,7 +311,6 @@ static void longrope_goes_by_length(void **state)
 
 static void dropout_is_described(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *key;
         double rate;
@@ -336,7 +331,6 @@ static void dropout_is_described(void **state)
 /* A window that sees the whole sequence is none; heads that do not rotate have no operator for it. */
 static void switches_change_the_recording(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         enum ah_op op;
@@ -391,7 +385,6 @@ static int64_t parameters_of(const char *name)
 /* As published. */
 static void shipped_models_have_their_sizes(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         int64_t parameters;

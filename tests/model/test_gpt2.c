@@ -14,7 +14,6 @@ static int parse(struct ah_model **out, const char *text)
 
 static void wrong_configs(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -58,7 +57,6 @@ static void wrong_configs(void **state)
 /* What tools of the Hugging Face family write is accepted; what means the same gives the same canonical text. */
 static void canonical(void **state)
 {
-    (void)state;
     static const char *const texts[] = {
         "{\"model_type\":\"gpt2\"," SIZES "}",
         "{\"n_inner\":null,\"model_type\":\"gpt2\",\"architectures\":[\"GPT2LMHeadModel\"],\"bos_token_id\":50256,"
@@ -110,7 +108,6 @@ static void expect_param(const struct ah_graph *graph, const char *name, struct 
 
 static void names_and_layouts(void **state)
 {
-    (void)state;
     enum { C = 32 };
     for (int tied = 0; tied < 2; tied++) {
         struct ah_model *model;
@@ -141,7 +138,6 @@ static void names_and_layouts(void **state)
 
 static void switches(void **state)
 {
-    (void)state;
     struct ah_model *model;
     struct ah_graph *graph;
     assert_ok(parse(&model, "{\"model_type\":\"gpt2\",\"activation_function\":\"relu\",\"n_inner\":48," SIZES "}"));
@@ -178,7 +174,6 @@ static int64_t parameters_of(const char *name)
 
 static void shipped_models(void **state)
 {
-    (void)state;
     static const double billions[] = {2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22};
     for (size_t i = 0; i < AH_LENGTH(billions); i++) {
         char name[16];
@@ -193,7 +188,6 @@ static void shipped_models(void **state)
 
 static void loads_files_and_folders(void **state)
 {
-    (void)state;
     char path[300];
     struct ah_model *model;
     const char *folder = ah_test_folder();
@@ -225,7 +219,6 @@ static int record_small(struct ah_graph *graph, int64_t batch, int64_t seq, void
 
 static void own_definition(void **state)
 {
-    (void)state;
     int64_t rows = 8;
     char name[] = "small";
     struct ah_model_def def = {

@@ -66,7 +66,6 @@ static const struct {
 
 static void public_keys_are_taken(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(taken); i++) {
         struct ah_model *model;
         if (parse(&model, taken[i].family, taken[i].members) != AH_OK)
@@ -79,7 +78,6 @@ static void public_keys_are_taken(void **state)
 
 static void other_arithmetic_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *family, *members, *words;
     } cases[] = {
@@ -107,7 +105,6 @@ static void other_arithmetic_is_refused(void **state)
 
 static void all_faults_are_named_at_once(void **state)
 {
-    (void)state;
     struct ah_model *model = NULL;
     assert_fails(parse(&model, "llama", "\"alibi\":true,\"rms_norm_eps\":0,\"clip_qkv\":8"), AH_EINPUT,
                  "m.json: key 'alibi': found true, expected false; key 'clip_qkv': found 8, expected null; key "
@@ -117,7 +114,6 @@ static void all_faults_are_named_at_once(void **state)
 
 static void unknown_keys_are_noted(void **state)
 {
-    (void)state;
     struct ah_model *model;
     assert_ok(parse(&model, "qwen2", "\"n_lair\":3,\"dtype\":\"bfloat16\",\"my_tool\":{\"a\":[1]}"));
     assert_string_equal(ah_model_note(model), "m.json: keys that are not known here and not read: n_lair, my_tool");

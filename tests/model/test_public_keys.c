@@ -76,7 +76,6 @@ static void numbers_form_check(const char *name, const char *source, const char 
 
 static void public_models_are_taken(void **state)
 {
-    (void)state;
     struct public_models models;
     models_read(&models);
     for (const struct public_model *at = models.model; at < models.model + models.count; at++) {
@@ -95,7 +94,6 @@ static void public_models_are_taken(void **state)
 /* What those keys would ask for otherwise. */
 static void other_values_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *from, *to, *words;
     } cases[] = {

@@ -20,7 +20,6 @@ static void expect_seen(const struct ah_attr *changed, unsigned bit, const char 
 
 static void each_is_seen(void **state)
 {
-    (void)state;
     int count = 0;
 #define CHECK(id, type, name)                                                                                          \
     expect_seen(&(struct ah_attr){.name = 1}, AH_ATTR_##id, #name);                                                    \
@@ -35,7 +34,6 @@ static void each_is_seen(void **state)
 /* Not only from the default, and in no place that another attribute could stand for. */
 static void values_differ(void **state)
 {
-    (void)state;
     struct ah_attr all[2 * AH_ATTR_COUNT + 4] = {{.stretch = {{1}}}, {.stretch = {{2}}}, {.stretch = {{1, 1}}}};
     char a[AH_ATTR_TEXT_BYTES], b[AH_ATTR_TEXT_BYTES];
     int count = 3;
@@ -56,7 +54,6 @@ static void values_differ(void **state)
 
 static void texts(void **state)
 {
-    (void)state;
     char text[AH_ATTR_TEXT_BYTES], other[AH_ATTR_TEXT_BYTES], tiny[8];
     struct ah_attr attr = {.heads = 12, .eps = 1e-5F, .out_in = true, .acc = 6};
     assert_string_equal(ah__attr_format(text, sizeof text, &attr), "heads=12, eps=1e-05, out_in=1, acc=6");

@@ -73,7 +73,6 @@ static void check_row(const struct ah_op_row *row, const char *symbol, bool forw
 
 static void rows_are_complete(void **state)
 {
-    (void)state;
 #define CHECK(id, name) check_row(ah__op_table[AH_OP_##id], #name, true);
     AH_OP_FORWARD_LIST(CHECK)
 #undef CHECK
@@ -216,7 +215,6 @@ static const struct rule rules[] = {
 
 static void infers(void **state)
 {
-    (void)state;
     bool covered[AH_OP_COUNT] = {0};
     for (size_t i = 0; i < AH_LENGTH(rules); i++) {
         const struct rule *rule = &rules[i];
@@ -241,7 +239,6 @@ static void infers(void **state)
 /* Any input that is absent or of the other kind (ids instead of floats, floats instead of ids) is refused. */
 static void refuses_what_does_not_fit(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(rules); i++) {
         const struct rule *rule = &rules[i];
         const struct ah_op_row *row = ah__op_table[rule->op];
@@ -263,7 +260,6 @@ static void refuses_what_does_not_fit(void **state)
 
 static void messages(void **state)
 {
-    (void)state;
     struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0}, in[AH_OP_MAX_INPUTS] = {f32(3, 2, 4, 6), f32(2, 5, 6, 0), absent};
     struct ah_attr attr = {0};
     assert_fails(ah__op_table[AH_OP_LINEAR]->infer(out, in, &attr), AH_EINPUT,
@@ -310,7 +306,6 @@ static void caches(void **state)
         {AH_OP_ATTENTION_CACHED, {.heads = 6, .kv_heads = 2}, {F3(2, 9, 6), X, IDS}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, {.heads = 1, .kv_heads = 1}, {F3(2, 9, 2), X, IDS}, {{0}}, 0},
     };
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(wrong); i++) {
         struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0};
         if (ah__op_table[wrong[i].op]->infer(out, wrong[i].in, &wrong[i].attr) != AH_EINPUT)
@@ -326,7 +321,6 @@ static void expect_refused(enum ah_op op, struct ah_attr attr, const char *words
 
 static void attributes(void **state)
 {
-    (void)state;
     expect_refused(AH_OP_ROTARY, (struct ah_attr){.theta = 1},
                    "x is F32 [2,4,6], expected [B,T,C] with C a multiple of 0 heads");
     expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 4, .theta = 1}, "a multiple of 4 heads");
@@ -365,7 +359,6 @@ static void expect_bytes(enum ah_op op, const struct ah_meta *in, const struct a
 
 static void bytes(void **state)
 {
-    (void)state;
     const struct ah_meta x = f32(3, 2, 4, 6), ids = i32(2, 4), table = f32(2, 100, 6, 0), norm = f32(1, 6, 0, 0);
     int64_t x_bytes = 2 * 4 * 6 * 4, norm_bytes = 6 * 4;
     expect_bytes(AH_OP_EMBEDDING, (struct ah_meta[AH_OP_MAX_INPUTS]){table, ids}, &x, 0, 2 * x_bytes + 2 * 4 * 4);
@@ -386,7 +379,6 @@ static void bytes(void **state)
 /* The scratch of the fused loss is one chunk: bounded, a multiple of 16 tokens or all of them, and by shape alone. */
 static void loss_chunks(void **state)
 {
-    (void)state;
     static const struct {
         int64_t rows, vocab, channels, chunk;
     } cases[] = {{1024, 50257, 768, 256},   {1000, 50257, 768, 256}, {100, 50257, 768, 100}, {8192, 1 << 20, 64, 64},
@@ -405,7 +397,6 @@ static void loss_chunks(void **state)
 /* Without gradients it costs one product. */
 static void loss_alone(void **state)
 {
-    (void)state;
     const struct ah_op_row *row = ah__op_table[AH_OP_LINEAR_CROSS_ENTROPY];
     struct ah_meta in[AH_OP_MAX_INPUTS] = {f32(3, 2, 4, 6), f32(2, 10, 6, 0), i32(2, 4)}, out[AH_OP_MAX_OUTPUTS] = {0};
     struct ah_attr attr = {0};
@@ -419,7 +410,6 @@ static void loss_alone(void **state)
 
 static void shapes(void **state)
 {
-    (void)state;
     char text[64], tiny[4];
     struct ah_meta meta = f32(3, 4, 256, 768);
     assert_string_equal(ah__shape_format(text, sizeof text, &meta.shape), "[4,256,768]");

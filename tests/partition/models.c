@@ -37,14 +37,12 @@ static struct ah_tensor mlp(struct ah_graph *graph, struct ah_tensor x)
 
 static struct ah_tensor gpt(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     x = ah_graph_add_inplace(graph, model_attention(graph, model_norm(graph, "ln_1", x), 2), x);
     return ah_graph_add_inplace(graph, mlp(graph, model_norm(graph, "ln_2", x)), x);
 }
 
 static struct ah_tensor parallel(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     struct ah_tensor y = model_norm(graph, "ln", x);
     struct ah_tensor sum = ah_graph_add_inplace(graph, model_attention(graph, y, 2), mlp(graph, y));
     return ah_graph_add_inplace(graph, sum, x);
@@ -65,7 +63,6 @@ static struct ah_tensor plain_linear(struct ah_graph *graph, const char *name, s
 /* 4 heads of 4 channels that share 2 heads of keys and values. */
 struct ah_tensor model_llama(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     struct ah_tensor y = rmsnorm(graph, "norm_1", x);
     struct ah_tensor q = ah_graph_rotary(graph, plain_linear(graph, "q", y, C, C), 4, 1e4f, 0, NULL);
     struct ah_tensor k = ah_graph_rotary(graph, plain_linear(graph, "k", y, C, C / 2), 2, 1e4f, 0, NULL);
@@ -80,7 +77,6 @@ struct ah_tensor model_llama(struct ah_graph *graph, struct ah_tensor x, int num
 /* Rotated where it entered, and both sides of one product made of it. */
 static struct ah_tensor rotary_first(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     x = ah_graph_rotary(graph, x, 2, 100, 6, NULL);
     struct ah_tensor y = plain_linear(graph, "y", x, C, C);
     return ah_graph_silu_mul(graph, rmsnorm(graph, "norm", x), y);
@@ -89,7 +85,6 @@ static struct ah_tensor rotary_first(struct ah_graph *graph, struct ah_tensor x,
 /* Written over the block's input: the sums must change sides. */
 static struct ah_tensor over_input(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     x = ah_graph_add_inplace(graph, x, model_attention(graph, model_norm(graph, "ln_1", x), 2));
     return ah_graph_add_inplace(graph, x, mlp(graph, model_norm(graph, "ln_2", x)));
 }
@@ -97,7 +92,6 @@ static struct ah_tensor over_input(struct ah_graph *graph, struct ah_tensor x, i
 /* The other side of the sum is read by backward too: a copy must be made. */
 static struct ah_tensor over_input_kept(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     struct ah_tensor y = ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), 4, NULL);
     return ah_graph_add_inplace(graph, x, y);
 }
@@ -105,13 +99,11 @@ static struct ah_tensor over_input_kept(struct ah_graph *graph, struct ah_tensor
 /* Backward of attention reads its result, which here is what leaves. */
 static struct ah_tensor ends_in_attention(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     return ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), 2, NULL);
 }
 
 static struct ah_tensor weight_twice(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     struct ah_tensor weight = ah_graph_param(graph, "weight", ah_shape2(C, C), AH_INIT_NORMAL, 0.02f);
     struct ah_tensor bias = ah_graph_param(graph, "bias", ah_shape1(C), AH_INIT_ZEROS, 0);
     struct ah_tensor y = ah_graph_relu(graph, ah_graph_linear(graph, x, weight, bias, false));
@@ -121,27 +113,23 @@ static struct ah_tensor weight_twice(struct ah_graph *graph, struct ah_tensor x,
 /* The sum hands one gradient to relu and to the residual: relu's backward may not write over it. */
 static struct ah_tensor relu_at_sum(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     return ah_graph_add_inplace(graph, ah_graph_relu(graph, model_linear(graph, "fc", x, C, C)), x);
 }
 
 /* No residual: the gradient of the input is written to the boundary, where the other is dead by then. */
 static struct ah_tensor plain(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     return model_linear(graph, "b", ah_graph_relu(graph, model_linear(graph, "a", x, C, C)), C, C);
 }
 
 /* One operator that is not in place: both gradients are alive at once. */
 static struct ah_tensor single(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     return model_linear(graph, "a", x, C, C);
 }
 
 static struct ah_tensor read_often(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     struct ah_tensor a = model_linear(graph, "a", x, C, C), b = model_linear(graph, "b", x, C, C);
     struct ah_tensor c = ah_graph_gelu(graph, x), sum = ah_graph_add_inplace(graph, a, b);
     sum = ah_graph_add_inplace(graph, sum, c);
@@ -151,7 +139,6 @@ static struct ah_tensor read_often(struct ah_graph *graph, struct ah_tensor x, i
 /* Multiplied where it entered and after a product of half a weight, whose other half is a gate's. */
 static struct ah_tensor scaled(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     struct ah_tensor whole = ah_graph_param(graph, "w", ah_shape2(2 * C, C), AH_INIT_NORMAL, 0.02f), none = {-1};
     x = ah_graph_scale(graph, x, 1.5f);
     struct ah_tensor gate = ah_graph_linear(graph, x, ah_graph_param_rows(graph, whole, C), none, true);

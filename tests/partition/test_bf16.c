@@ -114,7 +114,6 @@ static void agree(const struct model_case *c, bool tied)
 
 static void agrees_with_fp32(void **state)
 {
-    (void)state;
     for (int i = 0; i < model_case_count; i++)
         for (int tied = 0; tied < 2; tied++)
             agree(&model_cases[i], tied);
@@ -123,7 +122,6 @@ static void agrees_with_fp32(void **state)
 /* Gradients are fp32 and not rounded on the way: their lower halves hold something. */
 static void gradients_are_fp32(void **state)
 {
-    (void)state;
     struct rig rig;
     int64_t fine = 0, all = 0;
     begin(&rig, AH_BF16, model_cases[0].block, true);
@@ -142,7 +140,6 @@ static void gradients_are_fp32(void **state)
 /* Dropping and recomputing give the same bits as keeping. */
 static void recomputing_gives_the_same_bits(void **state)
 {
-    (void)state;
     for (int i = 0; i < model_case_count; i++) {
         struct rig keep, drop;
         begin(&keep, AH_BF16, model_cases[i].block, true);

@@ -341,7 +341,6 @@ static void check_partition(const struct ah_graph *graph, int number)
 
 static void no_overlap(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2 * model_case_count; i++)
         for (int tied = 0; tied < 2; tied++) {
             struct ah_graph *graph = model_graph_in(i % 2 ? AH_BF16 : AH_F32, model_cases[i / 2].block, 2, tied);
@@ -355,7 +354,6 @@ typedef struct ah_tensor (*head)(struct ah_graph *graph, struct ah_tensor x);
 
 static struct ah_tensor logits_enter(struct ah_graph *graph, struct ah_tensor x)
 {
-    (void)graph;
     return x;
 }
 
@@ -379,7 +377,6 @@ static struct ah_tensor logits_apart(struct ah_graph *graph, struct ah_tensor x)
 /* Heads whose loss is not made of the weight too. */
 static void other_heads(void **state)
 {
-    (void)state;
     static const head heads[] = {logits_enter, logits_in_place, logits_kept, logits_apart};
     for (size_t i = 0; i < AH_LENGTH(heads); i++) {
         struct ah_graph *graph;
@@ -401,7 +398,6 @@ static void other_heads(void **state)
 /* The section computes what was recorded, whatever copies and exchanged sums it has. */
 static void section_is_recording(void **state)
 {
-    (void)state;
     for (int m = 0; m < model_case_count; m++) {
         struct ah_graph *graph = model_graph(model_cases[m].block, 2, true);
         struct check check;
@@ -455,7 +451,6 @@ static void copies_only_where_needed_in(const struct ah_partition *partition, in
 
 static void copies_only_where_needed(void **state)
 {
-    (void)state;
     models_each(copies_only_where_needed_in);
 }
 
@@ -495,7 +490,6 @@ static void recompute_is_lean_in(const struct ah_partition *partition, int model
 
 static void recompute_is_lean(void **state)
 {
-    (void)state;
     models_each(recompute_is_lean_in);
 }
 
@@ -523,13 +517,11 @@ static void selective_is_cheap_in(const struct ah_partition *partition, int mode
 
 static void selective_is_cheap(void **state)
 {
-    (void)state;
     models_each(selective_is_cheap_in);
 }
 
 static void place_is_exact(void **state)
 {
-    (void)state;
     enum { COUNT = 24 };
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct ah_interval all[COUNT];

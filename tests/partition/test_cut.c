@@ -82,7 +82,6 @@ static struct ah_tensor other_parameters(struct ah_graph *graph, struct ah_tenso
 
 static void unequal_blocks(void **state)
 {
-    (void)state;
     expect(other_operator, "blocks 'h.0' and 'h.2' differ at operator 1 (relu in h.0): operator: relu against gelu");
     expect(other_heads,
            "blocks 'h.0' and 'h.2' differ at operator 1 (attention in h.0): output 1: result 1 of operator 1 [2,2,8]");
@@ -97,7 +96,6 @@ static void unequal_blocks(void **state)
 /* Each block has a norm of its own, so that there are as many kinds as blocks. */
 static void many_kinds(void **state)
 {
-    (void)state;
     struct ah_graph *graph = model_graph(each_eps, 14, true), *too_many = model_graph(each_eps, 15, true);
     struct ah_partition *partition = NULL;
     assert_ok(ah_partition_new(&partition, graph, NULL));
@@ -117,7 +115,6 @@ static void many_kinds(void **state)
 /* Blocks that differ in an attribute are of two kinds, each with programs of its own in the same memory. */
 static void two_kinds(void **state)
 {
-    (void)state;
     struct ah_graph *graph = model_graph(other_eps, 4, true), *alike = model_graph(model_llama, 4, true);
     struct ah_partition *partition, *plain;
     assert_ok(ah_partition_new(&partition, graph, NULL));
@@ -210,7 +207,6 @@ static struct ah_tensor no_block(struct ah_graph *graph, struct ah_tensor x, int
 
 static void no_cut(void **state)
 {
-    (void)state;
     expect(second_crossing, "enters h.1 beside");
     expect(far_read, "made by linear in h.0.a, is read by add in h.2: an activation may enter only the next partition");
     expect(shared_weight, "parameter 'h.0.w' of h.0 is also read by linear in h.1");
@@ -264,7 +260,6 @@ static void widening_block(struct ah_graph *graph, struct ah_tensor tokens, stru
 
 static void wrong_places(void **state)
 {
-    (void)state;
     static const struct {
         void (*record)(struct ah_graph *graph, struct ah_tensor tokens, struct ah_tensor targets);
         const char *words;
@@ -283,7 +278,6 @@ static void wrong_places(void **state)
 
 static void unfinished(void **state)
 {
-    (void)state;
     struct ah_graph *graph;
     struct ah_partition *partition;
     assert_ok(ah_graph_new(&graph, AH_F32));
@@ -295,7 +289,6 @@ static void unfinished(void **state)
 
 static void groups(void **state)
 {
-    (void)state;
     for (int tied = 0; tied < 2; tied++) {
         struct ah_graph *graph = model_graph(model_cases[0].block, 3, tied);
         struct ah_partition *p;
@@ -340,19 +333,16 @@ static uint64_t signature_of(model_block block, int layers, bool tied)
 
 static struct ah_tensor heads_2(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     return residual(graph, model_attention(graph, x, 2), x);
 }
 
 static struct ah_tensor heads_4(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    (void)number;
     return residual(graph, model_attention(graph, x, 4), x);
 }
 
 static void signatures(void **state)
 {
-    (void)state;
     uint64_t first = signature_of(model_cases[0].block, 2, true);
     assert_true(first == signature_of(model_cases[0].block, 2, true));
     assert_true(first != signature_of(model_cases[0].block, 3, true));
@@ -364,7 +354,6 @@ static void signatures(void **state)
 /* Every (allocation failed) way out leaves nothing behind and reports it. */
 static void failing_allocations(void **state)
 {
-    (void)state;
     struct ah_graph *graph = model_graph(model_cases[8].block, 2, true);
     struct ah_partition *partition = NULL;
     int status = AH_ENOMEM;
@@ -395,7 +384,6 @@ static void check_json_text(const char *path)
 
 static void saves_json(void **state)
 {
-    (void)state;
     char path[256];
     struct ah_graph *graph = model_graph(model_cases[0].block, 2, true);
     struct ah_partition *partition;
@@ -419,7 +407,6 @@ static void saves_json(void **state)
 
 static void prints(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t length = 0;
     struct ah_graph *graph = model_graph(model_cases[0].block, 2, true);
@@ -443,7 +430,6 @@ static void prints(void **state)
  * head. */
 static void saved_of_gpt2(void **state)
 {
-    (void)state;
     struct ah_graph *graph = model_graph(model_cases[0].block, 2, true);
     struct ah_partition *partition;
     assert_ok(ah_partition_new(&partition, graph, NULL));

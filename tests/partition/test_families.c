@@ -55,7 +55,6 @@ static void gradients_check(struct rig *rig, const struct family_golden *g, enum
 
 static void every_family(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(family_cases); i++)
         for (enum rig_recompute recompute = RIG_RECOMPUTE_NONE; recompute <= RIG_RECOMPUTE_SELECTIVE; recompute++) {
             struct family_golden g;
@@ -118,7 +117,6 @@ static void expect_frozen_below(const struct family_golden *g)
 
 static void parts_are_frozen_by_name(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(family_cases); i++) {
         struct family_golden g;
         family_load(&g, family_cases[i]);

@@ -105,19 +105,16 @@ static void compare(const char *name, enum rig_recompute recompute)
 
 static void tied(void **state)
 {
-    (void)state;
     compare("gpt2-tied", RIG_RECOMPUTE_NONE);
 }
 
 static void untied(void **state)
 {
-    (void)state;
     compare("gpt2-untied", RIG_RECOMPUTE_NONE);
 }
 
 static void recomputed(void **state)
 {
-    (void)state;
     compare("gpt2-tied", RIG_RECOMPUTE_ALL);
     compare("gpt2-tied", RIG_RECOMPUTE_SELECTIVE);
 }
@@ -125,7 +122,6 @@ static void recomputed(void **state)
 /* Dropping and recomputing give the same bits as keeping: loss, what is saved, all gradients. */
 static void same_bits(void **state)
 {
-    (void)state;
     struct golden g;
     struct rig keep, drop;
     golden_load(&g, "gpt2-tied");
@@ -164,7 +160,6 @@ static double loss_of_logits(const float *logits, const int32_t *targets, int64_
 /* The loss follows from what infer leaves. */
 static void inferred_logits(void **state)
 {
-    (void)state;
     for (int tied = 0; tied < 2; tied++) {
         struct golden g;
         struct rig rig;

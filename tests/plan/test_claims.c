@@ -19,7 +19,6 @@ static void assert_said(const char *expected)
 
 static void ratios_say_which_way_they_differ(void **state)
 {
-    (void)state;
     paper_claim_ratio(&buf, "StrongHold", 1.32, 1.32);
     assert_said("- **Over StrongHold** AutoHete is 1.32 times as fast, about what the paper has (1.32).\n");
     paper_claim_ratio(&buf, "StrongHold", 1.65, 1.32);
@@ -34,7 +33,6 @@ static void ratios_say_which_way_they_differ(void **state)
 
 static void limits_come_out_or_do_not(void **state)
 {
-    (void)state;
     paper_claim_limit(&buf, "The largest batch", 12, 12, 0.9);
     assert_said("- **The largest batch** comes out: 12.\n");
     paper_claim_limit(&buf, "The largest batch", 16, 12, 0.962);
@@ -46,7 +44,6 @@ static void limits_come_out_or_do_not(void **state)
 
 static void claims_turn_into_their_opposite(void **state)
 {
-    (void)state;
     paper_claim_above_one(&buf, "12 GB beat 40", 1.08);
     assert_said("- **12 GB beat 40** holds: 1.08 times as fast.\n");
     paper_claim_above_one(&buf, "12 GB beat 40", 0.96);
@@ -65,7 +62,6 @@ static void claims_turn_into_their_opposite(void **state)
 
 static void a_window_is_worth_what_it_is(void **state)
 {
-    (void)state;
     paper_claim_window(&buf, "at 10B", 2, 4, 1.13);
     assert_said("- **StrongHold's window** at 10B is 2 by its rule; with 4 it would be 1.13 times as fast.\n");
     paper_claim_window(&buf, "at 10B", 2, 3, 1.04);
@@ -76,7 +72,6 @@ static void a_window_is_worth_what_it_is(void **state)
 
 static void the_fastest_is_the_one_that_is(void **state)
 {
-    (void)state;
     static const char *const names[] = {"A", "B", "C"};
     paper_claim_fastest(&buf, "at 4B", names, (const double[]){3, 1, 2}, 3);
     assert_said("- **The fastest of the published systems** at 4B is A.\n");

@@ -27,7 +27,6 @@ static const struct ah_cost_model by_hand = {
 
 static void equations_by_hand(void **state)
 {
-    (void)state;
     const struct ah_cpo s = {6, 3, 8}; /* C = 1..6, O = 3..10, P = 3..5, v = 3 */
     const struct ah_cost_model *m = &by_hand;
     assert_true(ah__cost_device_bytes(m, s) == 2 * 5 * 6 + 2 * 100 * 5 + 2 * 20 * 8 + 12 * 20 * 2 + 1000);
@@ -45,7 +44,6 @@ static void equations_by_hand(void **state)
 
 static void fp32_doubles_the_half_bytes(void **state)
 {
-    (void)state;
     struct ah_cost_model m = by_hand;
     const struct ah_cpo s = {6, 3, 8};
     m.half_bytes = 4;
@@ -56,7 +54,6 @@ static void fp32_doubles_the_half_bytes(void **state)
 /* v against the definition: blocks that are in both C and P. */
 static void v_counts_blocks_in_both(void **state)
 {
-    (void)state;
     struct ah_cost_model m = by_hand;
     for (m.L = 1; m.L <= 9; m.L++)
         for (int c = 0; c <= m.L; c++)
@@ -72,7 +69,6 @@ static void v_counts_blocks_in_both(void **state)
 /* What is frozen lies and travels as everything does, and has no states. */
 static void frozen_parameters_have_no_states(void **state)
 {
-    (void)state;
     struct fixture fixture;
     fixture_init(&fixture, 3);
     struct ah_group *block = &fixture.groups[fixture.partition.layers];
@@ -86,7 +82,6 @@ static void frozen_parameters_have_no_states(void **state)
 
 static void model_from_partition_and_profile(void **state)
 {
-    (void)state;
     struct fixture fixture;
     fixture_init(&fixture, 3);
     struct ah_partition *partition = &fixture.partition;
@@ -113,7 +108,6 @@ static void model_from_partition_and_profile(void **state)
 /* M_gc and M_cc are what the layout holds besides block states, buffers, inputs and saved sets. */
 static void constants_are_the_rest_of_the_layout(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 50; seed++) {
         struct fixture fixture;
         fixture_init(&fixture, seed);

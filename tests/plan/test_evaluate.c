@@ -67,7 +67,6 @@ static bool near(double a, double b)
 
 static void speeds_follow_their_formulas(void **state)
 {
-    (void)state;
     bool checkpointed = false;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct machine machine;
@@ -98,7 +97,6 @@ static void speeds_follow_their_formulas(void **state)
 /* resident: the compute lane does all there is to do, so its busy time is known. */
 static void lanes_are_busy_for_what_they_do(void **state)
 {
-    (void)state;
     struct machine machine;
     struct ah_budget none = {0};
     machine_init(&machine, 3);
@@ -118,7 +116,6 @@ static void lanes_are_busy_for_what_they_do(void **state)
 /* What is said to be missing is exactly what is missing: with it the policy fits, with one byte less it does not. */
 static void what_is_missing_is_enough(void **state)
 {
-    (void)state;
     for (const char *const *policy = ah_policy_names(); *policy; policy++) {
         struct machine machine;
         char words[96], size[32];
@@ -140,7 +137,6 @@ static void what_is_missing_is_enough(void **state)
 
 static void host_memory_runs_out_by_name(void **state)
 {
-    (void)state;
     struct machine machine;
     machine_init(&machine, 12);
     struct ah_budget budget = {.host_bytes = 1 << 20};
@@ -161,7 +157,6 @@ static void host_memory_runs_out_by_name(void **state)
  * less. */
 static void the_lesser_want_is_named(void **state)
 {
-    (void)state;
     struct machine machine;
     machine_init(&machine, 13);
     struct ah_budget budget = {.device_bytes = 1};
@@ -176,7 +171,6 @@ static void the_lesser_want_is_named(void **state)
 
 static void several_ranks_count_all_tokens(void **state)
 {
-    (void)state;
     struct machine machine;
     struct ah_budget none = {0};
     machine_init(&machine, 14);
@@ -191,7 +185,6 @@ static void several_ranks_count_all_tokens(void **state)
 
 static void policies_have_names_and_descriptions(void **state)
 {
-    (void)state;
     struct machine machine;
     struct ah_budget none = {0};
     struct ah_evaluation found = {.over_bytes = 42};

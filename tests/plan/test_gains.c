@@ -74,13 +74,11 @@ static void favour_selective(struct world *world)
 
 static void forbid_selective(struct world *world, struct ah_policy *policy)
 {
-    (void)world;
     policy->without |= 1U << AH_SWITCH_selective;
 }
 
 static void blocks_recompute_selectively_where_memory_is_short(void **state)
 {
-    (void)state;
     gains(&(struct gain){304, 4, selective, favour_selective, forbid_selective});
 }
 
@@ -104,13 +102,11 @@ static void favour_activations(struct world *world)
 
 static void forbid_activations(struct world *world, struct ah_policy *policy)
 {
-    (void)world;
     policy->without |= 1U << AH_SWITCH_offload_activations;
 }
 
 static void activations_leave_where_memory_is_short(void **state)
 {
-    (void)state;
     gains(&(struct gain){900, 12, leaving, favour_activations, forbid_activations});
 }
 
@@ -133,13 +129,11 @@ static void favour_sharing(struct world *world)
 
 static void forbid_sharing(struct world *world, struct ah_policy *policy)
 {
-    (void)world;
     policy->without |= 1U << AH_SWITCH_share_embedding_head;
 }
 
 static void ends_share_a_place_where_memory_is_short(void **state)
 {
-    (void)state;
     gains(&(struct gain){1300, 8, sharing, favour_sharing, forbid_sharing});
 }
 
@@ -162,13 +156,11 @@ static void favour_whole(struct world *world)
 
 static void forbid_whole(struct world *world, struct ah_policy *policy)
 {
-    (void)world;
     policy->without |= 1U << AH_SWITCH_unsharded;
 }
 
 static void blocks_stay_whole_where_there_is_room(void **state)
 {
-    (void)state;
     gains(&(struct gain){1700, 2, whole, favour_whole, forbid_whole});
 }
 
@@ -176,7 +168,6 @@ static void blocks_stay_whole_where_there_is_room(void **state)
  * places of their own. */
 static void ranks_gather_ahead_with_everything_on_the_device(void **state)
 {
-    (void)state;
     int on_device = 0;
     for (uint64_t seed = 1; seed <= 8; seed++) {
         struct world world;
@@ -223,7 +214,6 @@ static void expect_filled(const struct world *world, const struct ah_budget *bud
 /* Whatever memory there is, and all of them with no buffer at all where there is enough. */
 static void frozen_blocks_stay_whole_where_there_is_room(void **state)
 {
-    (void)state;
     enum { STEPS = 8 };
     for (uint64_t seed = 1; seed <= 6; seed++) {
         struct world world;
@@ -270,13 +260,11 @@ static void favour_rounds(struct world *world)
 
 static void forbid_rounds(struct world *world, struct ah_policy *policy)
 {
-    (void)world;
     policy->without |= 1U << AH_SWITCH_passes;
 }
 
 static void steps_run_in_rounds_where_memory_is_short(void **state)
 {
-    (void)state;
     gains(&(struct gain){2100, 12, rounds, favour_rounds, forbid_rounds});
 }
 
@@ -288,13 +276,11 @@ static int streaming(const struct ah_switches *switches)
 /* Where a profile has no times of it nobody streams. */
 static void forbid_streams(struct world *world, struct ah_policy *policy)
 {
-    (void)policy;
     world->predictor.costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = 0;
 }
 
 static void states_stream_where_the_host_is_slow(void **state)
 {
-    (void)state;
     gains(&(struct gain){500, 3, streaming, world_favours_streams, forbid_streams});
 }
 

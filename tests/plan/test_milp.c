@@ -60,7 +60,6 @@ static bool compare(const struct ah_cost_model *m)
 
 static void equals_brute_force(void **state)
 {
-    (void)state;
     struct fixture draw = {.seed = 42};
     int feasible = 0, instances = ah_test_rounds(500, 2000, 20000);
     for (int i = 0; i < instances; i++) {
@@ -73,7 +72,6 @@ static void equals_brute_force(void **state)
 /* Limits that some plan meets to the byte, or misses by one byte: closer than the solver's own tolerance. */
 static void equals_brute_force_at_the_edge(void **state)
 {
-    (void)state;
     struct fixture draw = {.seed = 43};
     for (int i = 0; i < ah_test_rounds(250, 1000, 10000); i++) {
         struct ah_cost_model m = random_model(&draw);
@@ -88,7 +86,6 @@ static void equals_brute_force_at_the_edge(void **state)
 
 static void brute_force_prefers_the_smallest(void **state)
 {
-    (void)state;
     struct ah_cost_model m = {.L = 5,
                               .Ma = 1,
                               .Ma_in = 1,
@@ -107,7 +104,6 @@ static void brute_force_prefers_the_smallest(void **state)
 
 static void says_what_would_be_needed(void **state)
 {
-    (void)state;
     struct ah_cost_model m = {.L = 2,
                               .Ma = 3,
                               .Ma_in = 1,
@@ -166,19 +162,14 @@ static long printed_bytes(int descriptor)
 
 static void prints_nothing(void **state)
 {
-    (void)state;
     assert_int_equal(printed_bytes(STDOUT_FILENO), 0);
     assert_int_equal(printed_bytes(STDERR_FILENO), 0);
 }
 
-static void on_interrupt(int number)
-{
-    (void)number;
-}
+static void on_interrupt(int number) {}
 
 static void leaves_the_interrupt_handler_alone(void **state)
 {
-    (void)state;
     struct sigaction mine = {.sa_handler = on_interrupt, .sa_flags = SA_NODEFER}, before, after;
     sigaction(SIGINT, &mine, &before);
     struct fixture draw = {.seed = 44};

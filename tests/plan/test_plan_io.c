@@ -60,7 +60,6 @@ static const char *plan_path(void)
 
 static void saved_plans_come_back(void **state)
 {
-    (void)state;
     const char *path = plan_path();
     struct ah_plan plan;
     assert_ok(ah_plan_save(&example, path));
@@ -70,7 +69,6 @@ static void saved_plans_come_back(void **state)
 
 static void json_has_the_short_names_too(void **state)
 {
-    (void)state;
     char *text;
     assert_ok(ah_plan_json(&text, &example));
     static const char *const parts[] = {"\"c\": 4",
@@ -109,7 +107,6 @@ static int read_edited(const char *path, const char *key, const char *value)
 
 static void refuses_wrong_files(void **state)
 {
-    (void)state;
     const char *path = plan_path();
     static const struct {
         const char *key, *value, *words;
@@ -149,7 +146,6 @@ static void refuses_wrong_files(void **state)
 
 static void every_key_is_required(void **state)
 {
-    (void)state;
     const char *path = plan_path();
     char *text;
     assert_ok(ah_plan_json(&text, &example));
@@ -176,7 +172,6 @@ static void every_key_is_required(void **state)
 /* What plan --json prints is a plan file; it may lack a switch that need not be said. */
 static void printed_plans_are_read(void **state)
 {
-    (void)state;
     const char *path = plan_path();
     struct ah_plan plan;
     assert_ok(read_edited(path, "tokens_per_s", "6"));
@@ -188,7 +183,6 @@ static void printed_plans_are_read(void **state)
 
 static void unwritable_path_is_reported(void **state)
 {
-    (void)state;
     int status = ah_plan_save(&example, "/proc/nowhere/plan.json");
     assert_true(status == AH_EIO || status == AH_EINPUT);
     assert_non_null(strstr(ah_error(), "/proc/nowhere/plan.json"));
@@ -196,7 +190,6 @@ static void unwritable_path_is_reported(void **state)
 
 static void survives_failing_allocations(void **state)
 {
-    (void)state;
     const char *path = plan_path();
     assert_ok(ah_plan_save(&example, path));
     int failures = 0;
@@ -221,7 +214,6 @@ static void survives_failing_allocations(void **state)
 
 static void specs_are_parsed(void **state)
 {
-    (void)state;
     enum {
         CPO = 1 << AH_SWITCH_checkpoint | 1 << AH_SWITCH_offload_params | 1 << AH_SWITCH_offload_optimizer,
         BUFFERS = 1 << AH_SWITCH_buffers,
@@ -263,7 +255,6 @@ static void specs_are_parsed(void **state)
 /* Each switch by its key, at both ends of its range. */
 static void every_switch_has_its_keys(void **state)
 {
-    (void)state;
     for (int i = 0; i < AH_SWITCH_COUNT; i++) {
         const struct ah_switch_row *row = &ah__switch_table[i];
         const char *const *words = ah__switch_words[row->kind];
@@ -286,7 +277,6 @@ static void every_switch_has_its_keys(void **state)
 /* What the short and the whole text of a plan say; the whole one is the same plan again. */
 static void switches_make_texts(void **state)
 {
-    (void)state;
     char text[AH_SWITCHES_TEXT];
     struct ah_plan plan;
     unsigned given;
@@ -301,7 +291,6 @@ static void switches_make_texts(void **state)
 
 static void wrong_specs_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } rows[] = {
@@ -347,7 +336,6 @@ static void wrong_specs_are_refused(void **state)
 
 static void check_tells_models_apart(void **state)
 {
-    (void)state;
     struct ah_partition partition = {
         .layers = 8, .signature = example.signature, .shared_group = -1, .step.micro_batches = 3};
     assert_ok(ah__plan_check(&example, &partition));
@@ -392,7 +380,6 @@ static char *printed(const struct ah_plan *plan, const struct ah_budget *budget)
 
 static void table_of_the_example(void **state)
 {
-    (void)state;
     struct ah_budget budget = {.device_bytes = 67108864};
     char *text = printed(&example, &budget);
     assert_string_equal(text, "plan: c=4 p=2 o=6 of 8 blocks, policy autohete\n"
@@ -443,7 +430,6 @@ static void assert_has(const char *text, const char *words)
 /* What is frozen has no optimizer and no gradient, and blocks without backward no checkpoint. */
 static void table_of_frozen_parameters(void **state)
 {
-    (void)state;
     struct ah_plan plan = example, read;
     const char *path = plan_path();
     plan.embedding_frozen = plan.blocks_adapted = true;
@@ -472,7 +458,6 @@ static void table_of_frozen_parameters(void **state)
 /* Every block is in exactly one line, whatever the switches, and lines stay narrow for any numbers. */
 static void table_covers_all_blocks(void **state)
 {
-    (void)state;
     enum { L = 6 };
     struct ah_plan plan = example;
     struct ah_budget budget = {.device_bytes = INT64_MAX / 2, .host_bytes = INT64_MAX / 2};
@@ -505,7 +490,6 @@ static void table_covers_all_blocks(void **state)
 
 static void full_disk_is_reported(void **state)
 {
-    (void)state;
     FILE *full = fopen("/dev/full", "w");
     assert_non_null(full);
     setvbuf(full, NULL, _IONBF, 0);

@@ -36,7 +36,6 @@ static int smallest_window(const struct ah_costs *costs, bool recomputes, int la
 
 static void strongholds_window_follows_its_rule(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt("gpt-4b", 8);
     struct ah_profile *profile = a100(partition);
     struct ah_budget none = {0};
@@ -66,7 +65,6 @@ static void strongholds_window_follows_its_rule(void **state)
 /* 18B: two blocks hide the transfers; the window shrinks to what fits when memory does not hold them. */
 static void a_window_too_large_is_the_largest_that_fits(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt("gpt-18b", 8);
     struct ah_profile *profile = a100(partition);
     assert_int_equal(smallest_window(&profile->costs, true, partition->layers), 2);
@@ -89,7 +87,6 @@ static void a_window_too_large_is_the_largest_that_fits(void **state)
  * gradient costs; nothing computes meanwhile. */
 static void patrickstars_evictions_are_copies(void **state)
 {
-    (void)state;
     enum { ITERATIONS = 4 };
     struct ah_partition *partition = gpt("gpt-18b", 8);
     struct ah_profile *profile = a100(partition);
@@ -128,7 +125,6 @@ static void patrickstars_evictions_are_copies(void **state)
 /* While one chunk is updated the next one's gradient arrives and the one before goes back. */
 static void patrickstars_updates_are_pipelined(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt("gpt-18b", 8);
     struct ah_profile *profile = a100(partition);
     struct ah_budget budget = {.device_bytes = (int64_t)39 << 30};
@@ -153,7 +149,6 @@ static void patrickstars_updates_are_pipelined(void **state)
 /* AutoHete as published has the paper's switches and nothing else. */
 static void as_published_is_plain(void **state)
 {
-    (void)state;
     static const char *const models[] = {"gpt-4b", "gpt-18b"};
     for (size_t i = 0; i < 2; i++) {
         struct ah_partition *partition = gpt(models[i], 8);
@@ -177,7 +172,6 @@ static const int64_t block_params = 453064704;
 
 static void published_memory_is_what_its_rule_says(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt("gpt-10b", 8);
     struct published_shape shape = published_shape(partition);
     assert_int_equal(shape.tokens, 8192);
@@ -236,7 +230,6 @@ static bool fits_as_published(int64_t *over_bytes, const struct ah_partition *pa
 /* The rule decides what fits, and only where it is asked for. */
 static void the_rule_belongs_to_the_predictor(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt("gpt-4b", 8);
     struct ah_profile *profile = a100(partition);
     struct ah_budget ours = {.device_bytes = (int64_t)16 << 30}, published = ours;

@@ -129,19 +129,16 @@ static void expect_exhaustion(int first, int rounds, int layers_least, int layer
 
 static void search_equals_exhaustion(void **state)
 {
-    (void)state;
     expect_exhaustion(0, ah_test_rounds(4, 12, 60), 1, 4, false);
 }
 
 static void search_of_the_rest_equals_exhaustion(void **state)
 {
-    (void)state;
     expect_exhaustion(500, ah_test_rounds(40, 60, 300), 1, 4, true);
 }
 
 static void search_of_six_blocks_equals_exhaustion(void **state)
 {
-    (void)state;
     if (!ah_test_soaks()) /* minutes */
         skip();
     expect_exhaustion(0, 12, 5, 6, false);
@@ -205,7 +202,6 @@ static void world_host_bound(struct world *world)
 /* Of no policy; and where the host is slow some come close to it. */
 static void no_schedule_beats_the_bound(void **state)
 {
-    (void)state;
     enum { ROUNDS = AH_TEST_SAMPLED ? 20 : 300 };
     int policies = 0, close = 0;
     while (ah_policy_names()[policies])
@@ -242,7 +238,6 @@ static void no_schedule_beats_the_bound(void **state)
 
 static void the_smallest_budget_named_works(void **state)
 {
-    (void)state;
     for (int round = 0; round < 30; round++) {
         struct world world;
         struct ah_plan plan;
@@ -299,7 +294,6 @@ static bool read_need(int64_t *to, const char *kind)
  * both. One that no memory makes right is never refused for memory. */
 static void what_a_plan_by_hand_needs_is_enough(void **state)
 {
-    (void)state;
     int refused = 0, both = 0;
     for (int round = 0; round < 400; round++) {
         struct world world;
@@ -331,7 +325,6 @@ static void what_a_plan_by_hand_needs_is_enough(void **state)
 
 static void a_host_budget_is_kept(void **state)
 {
-    (void)state;
     struct world world;
     struct ah_plan plan;
     int64_t least, most;
@@ -350,7 +343,6 @@ static void a_host_budget_is_kept(void **state)
 
 static void stale_and_unknown_are_refused(void **state)
 {
-    (void)state;
     struct world world;
     struct ah_plan plan;
     struct ah_budget budget = {0};
@@ -390,7 +382,6 @@ static void stale_and_unknown_are_refused(void **state)
 /* By hand, too, as many blocks stay whole as there is room for, unless it is said, and where there is a difference. */
 static void whole_blocks_are_filled_in(void **state)
 {
-    (void)state;
     struct world world;
     struct ah_plan plan;
     struct ah_budget budget = {0};
@@ -423,7 +414,6 @@ static void whole_blocks_are_filled_in(void **state)
 /* Deep models are thinned: no plan drawn at random, with every switch open, is much better than the one chosen. */
 static void no_random_plan_of_a_deep_model_is_better(void **state)
 {
-    (void)state;
     enum { WORLDS = AH_TEST_SAMPLED ? 1 : 4, DRAWS = 300 };
     for (uint64_t seed = 1; seed <= WORLDS; seed++) {
         struct world world;
@@ -485,7 +475,6 @@ static void speed_up(struct world *world, enum ah_lane lane)
  * off by how much. */
 static void more_is_hardly_ever_worse(void **state)
 {
-    (void)state;
     static const enum ah_lane lanes[] = {AH_LANE_H2D, AH_LANE_HOST, AH_LANE_COMPUTE};
     uint64_t worlds = (uint64_t)ah_test_rounds(3, 8, 24);
     for (uint64_t seed = 0; seed < worlds; seed++) {
@@ -514,7 +503,6 @@ static void more_is_hardly_ever_worse(void **state)
 /* More effort simulates more and, in this world, finds another plan; the option is what the predictor is told. */
 static void effort_is_counted(void **state)
 {
-    (void)state;
     enum { SEED = 1 }; /* of a world in which it does */
     struct world world;
     struct ah_budget budget = {0};

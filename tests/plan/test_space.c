@@ -10,7 +10,6 @@
 
 static void levels_go_from_none_by_selective_to_all(void **state)
 {
-    (void)state;
     static const int expected[2][7][2] = {{{0, 0}, {1, 0}, {2, 0}, {3, 0}},
                                           {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 2}, {2, 1}, {3, 0}}};
     for (int selective = 0; selective < 2; selective++) {
@@ -48,7 +47,6 @@ static struct ah_plan draw_plan(struct world *world)
 /* What is completed can run within the budget, has each switch within its row, and the peaks that it says. */
 static void what_is_completed_can_run(void **state)
 {
-    (void)state;
     int completed = 0;
     for (uint64_t seed = 0; seed < 200; seed++) {
         struct world world;
@@ -99,7 +97,6 @@ static bool is_least(const struct ah_plan *plan, const struct world *world, cons
 
 static void recomputation_is_the_least(void **state)
 {
-    (void)state;
     int between = 0;
     for (uint64_t seed = 0; seed < 200; seed++) {
         struct world world;

@@ -12,7 +12,6 @@ enum { FIRST = 3 }; /* iterations whose step is the one between the ends of the 
  * was tried is remembered, and what was given up is simulated again only for a higher limit. */
 static void a_limit_changes_no_step_below_it(void **state)
 {
-    (void)state;
     enum { ROUNDS = AH_TEST_SAMPLED ? 40 : 400 };
     int given_up = 0;
     for (uint64_t round = 0; round < ROUNDS; round++) {
@@ -48,7 +47,6 @@ static void a_limit_changes_no_step_below_it(void **state)
 /* What the search rests on where it drops a plan for its first step: later ones are not faster, to half a percent. */
 static void the_first_step_is_not_longer(void **state)
 {
-    (void)state;
     enum { ROUNDS = AH_TEST_SAMPLED ? 100 : 1000, PARTS = 200 };
     for (uint64_t round = 0; round < ROUNDS; round++) {
         struct world world;
@@ -69,7 +67,6 @@ static void the_first_step_is_not_longer(void **state)
 /* 20B on an A100, whose buffers take some iterations to fill: fast at first, and a fifth slower after that. */
 static void what_is_fast_only_at_first_is_not_taken(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt("gpt-20b", 4);
     struct ah_profile *profile = a100(partition);
     struct ah_predictor predictor;
@@ -104,7 +101,6 @@ static void what_is_fast_only_at_first_is_not_taken(void **state)
 /* No plan is taken for another one that has been simulated. */
 static void a_trial_knows_every_switch(void **state)
 {
-    (void)state;
     struct world world;
     world_init(&world, 4, 6, "autohete");
     world.profile.world_size = 2; /* else no block could be unsharded */
@@ -154,7 +150,6 @@ static void a_trial_knows_every_switch(void **state)
 /* Fewer pieces are preferred to a gain that is no gain; a limit made of a score is where the score begins. */
 static void a_score_has_one_limit(void **state)
 {
-    (void)state;
     struct ah_plan plan = {.step_ns = 0};
     for (uint64_t i = 0; i < 2000; i++) {
         int64_t score = 1000 + (int64_t)(ah__random_bits(3, i) % 1000000000);

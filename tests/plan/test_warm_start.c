@@ -17,7 +17,6 @@ static struct ah_plan search(const struct world *world, const struct ah_budget *
 
 static void a_warm_start_is_never_left_behind(void **state)
 {
-    (void)state;
     int faster = 0, worlds = AH_TEST_SAMPLED ? 2 : ah_test_rounds(3, 6, 6);
     for (uint64_t seed = 1; seed <= (uint64_t)worlds; seed++) {
         struct world world;
@@ -39,7 +38,6 @@ static void a_warm_start_is_never_left_behind(void **state)
  * slower, with more memory than it was, with the faster host than it is there. */
 static void more_is_never_worse_from_a_warm_start(void **state)
 {
-    (void)state;
     int worlds = ah_test_rounds(2, 4, 12);
     for (uint64_t seed = 0; seed < (uint64_t)worlds; seed++) {
         struct world world;
@@ -68,7 +66,6 @@ static void more_is_never_worse_from_a_warm_start(void **state)
 
 static void what_cannot_run_changes_nothing(void **state)
 {
-    (void)state;
     struct world world;
     world_of_pieces(&world, 50);
     struct ah_budget budget = world_budget(&world);
@@ -97,7 +94,6 @@ static void what_cannot_run_changes_nothing(void **state)
 
 static void one_of_another_step_is_refused(void **state)
 {
-    (void)state;
     struct world world;
     world_of_pieces(&world, 51);
     struct ah_budget budget = world_budget(&world);

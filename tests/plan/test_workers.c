@@ -36,7 +36,6 @@ static void cores_set(cpu_set_t *before, int cores)
 /* On one core there is one thread. */
 static void threads_change_no_plan(void **state)
 {
-    (void)state;
     uint64_t worlds = (uint64_t)ah_test_rounds(2, 6, 6);
     if (ah__host_cores(NULL) < 2)
         skip();
@@ -68,7 +67,6 @@ static void threads_change_no_plan(void **state)
 
 static void refused_memory_is_said(void **state)
 {
-    (void)state;
     uint64_t times = (uint64_t)ah_test_rounds(5, 20, 20);
     struct world world;
     struct ah_search_report report;
@@ -89,7 +87,6 @@ static void refused_memory_is_said(void **state)
 /* What one learned, another is told: nothing is simulated twice, and a time that is known is kept. */
 static void what_is_known_is_not_simulated(void **state)
 {
-    (void)state;
     struct world world;
     world_init(&world, 7, 6, "autohete");
     struct ah_budget budget = {0};
@@ -134,7 +131,6 @@ static void what_is_known_is_not_simulated(void **state)
  * it, which is where the way down ends that tries nothing between. */
 static void more_is_recomputed_where_less_then_travels(void **state)
 {
-    (void)state;
     enum { RANKS = 4, TILES_MOST = 8 };
     struct ah_partition *partition =
         gpt_stepped("gpt-22b", 8, &(struct ah_step_options){.clips = true, .world_size = RANKS});

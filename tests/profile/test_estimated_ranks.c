@@ -3,7 +3,6 @@
 
 static void ranks_split_model_data_and_share_the_host(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(2, AH_BF16, NULL);
     struct ah_profile *one = estimate("a100-40g-x4", partition, 1, NULL),
                       *four = estimate("a100-40g-x4", partition, 4, NULL);
@@ -36,7 +35,6 @@ static void ranks_split_model_data_and_share_the_host(void **state)
  * is neither reduced nor offloaded, and it is not updated. */
 static void ranks_gather_what_is_frozen_and_reduce_what_is_trained(void **state)
 {
-    (void)state;
     struct ah_partition *whole = gpt_10b(2, AH_BF16, NULL), *tuned = gpt_10b(2, AH_BF16, "*.mlp.*"),
                         *frozen = gpt_10b(2, AH_BF16, "transformer.h.*");
     struct ah_profile *all = estimate("a100-40g-x4", whole, 4, NULL), *some = estimate("a100-40g-x4", tuned, 4, NULL),
@@ -63,7 +61,6 @@ static void ranks_gather_what_is_frozen_and_reduce_what_is_trained(void **state)
 
 static void links_beyond_the_hosts_memory_are_slower(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(2, AH_BF16, NULL);
     struct ah_hardware *hardware = machine("a100-40g-x4");
     struct ah_profile *profile = NULL;

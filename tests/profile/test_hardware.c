@@ -24,7 +24,6 @@ static const char *const machines[] = {
 
 static void every_machine_loads_and_names_its_sources(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
         struct ah_hardware *hardware = machine(machines[i]);
         struct ah_hardware_info info;
@@ -50,7 +49,6 @@ static void every_machine_loads_and_names_its_sources(void **state)
 
 static void every_file_is_checked(void **state)
 {
-    (void)state;
     struct ah_bundled_names names;
     assert_ok(ah__bundled_list(&names, "hardware"));
     for (size_t i = 0; i < names.count; i++) {
@@ -67,7 +65,6 @@ static void every_file_is_checked(void **state)
 /* A card with half the lanes, and one whose link is faster than the memory of its host. */
 static void cards_differ_as_their_sheets_say(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *small = estimate("rtx5060ti-64g", partition, 1, NULL),
                       *large = estimate("rtx5090-128g", partition, 1, NULL);
@@ -83,7 +80,6 @@ static void cards_differ_as_their_sheets_say(void **state)
 
 static void an_a100_is_what_its_file_says(void **state)
 {
-    (void)state;
     struct ah_hardware *hardware = machine("a100-40g");
     struct ah_hardware_info info;
     char *text = NULL;
@@ -125,7 +121,6 @@ static int load_edited(const char *from, const char *to)
 
 static void loading_is_strict(void **state)
 {
-    (void)state;
     static const struct {
         const char *from, *to, *words;
     } wrong[] = {
@@ -187,7 +182,6 @@ static int load_upon(struct ah_hardware **out, const char *base, const char *res
 /* What a file does not say is its base's, by name or beside it; estimates of both tell them apart. */
 static void a_machine_names_what_differs(void **state)
 {
-    (void)state;
     const char *memory = ", \"host\": {\"memory\": {\"value\": 96, \"unit\": \"GiB\", \"source\": \"mine\", "
                          "\"date\": \"2026\"}}";
     struct ah_hardware *mine, *base = machine("rtx4090-64g");
@@ -222,7 +216,6 @@ static void a_machine_names_what_differs(void **state)
 
 static void several_devices_need_an_interconnect(void **state)
 {
-    (void)state;
     char path[512];
     struct ah_hardware *hardware = NULL;
     char *text, *edited;
@@ -242,7 +235,6 @@ static void several_devices_need_an_interconnect(void **state)
 
 static void names_are_found_or_listed(void **state)
 {
-    (void)state;
     char before[512], root[512];
     struct ah_hardware *hardware = NULL;
     assert_non_null(getcwd(before, sizeof before));
@@ -265,7 +257,6 @@ static void names_are_found_or_listed(void **state)
 
 static void loading_survives_every_failed_allocation(void **state)
 {
-    (void)state;
     char path[512];
     snprintf(path, sizeof path, "%s/../hardware/a100-40g.json", ah_test_source());
     for (uint64_t n = 1;; n++) {
@@ -288,7 +279,6 @@ static void loading_survives_every_failed_allocation(void **state)
 /* 3 / (1/m + 1/n + 1/k); linear in the logarithm of the size. */
 static void gemm_rates_follow_the_curve(void **state)
 {
-    (void)state;
     struct ah_hardware *hardware = machine("a100-40g");
     const struct ah_curve *curve = &hardware->gemm;
     assert_near(ah__curve_rate(curve, 4096, 4096, 4096), 258e12, 1e-9);
@@ -307,7 +297,6 @@ static void gemm_rates_follow_the_curve(void **state)
  * their bytes and flops) */
 static void a_block_takes_what_its_flops_and_bytes_take(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_hardware *hardware = machine("a100-40g");
     struct ah_profile *profile = NULL;
@@ -338,7 +327,6 @@ static void a_block_takes_what_its_flops_and_bytes_take(void **state)
 
 static void copies_and_updates_take_their_bytes(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *profile = estimate("a100-40g", partition, 1, "autohete");
     assert_near(block_ms(profile, AH_ITEM_PREFETCH), 906.13 / 26, 0.001);
@@ -363,7 +351,6 @@ static void copies_and_updates_take_their_bytes(void **state)
 
 static void published_host_rates_can_be_taken(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *ours = estimate("a100-40g", partition, 1, NULL);
     struct ah_profile *theirs = estimate("a100-40g", partition, 1, "deepspeed");
@@ -379,7 +366,6 @@ static void published_host_rates_can_be_taken(void **state)
  * reach 0.436 of the peak, and their host Adam 64 cores times 28.5 Mparam/s. */
 static void an_estimate_is_not_faster_than_trainings_were(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *ours = estimate("a100-40g", partition, 1, NULL);
     struct ah_profile *pytorch = estimate("a100-40g", partition, 1, "pytorch");
@@ -415,7 +401,6 @@ static void an_estimate_is_not_faster_than_trainings_were(void **state)
  * everything on the device or all states on the host, within a twentieth. */
 static void a_profile_becomes_a_machine(void **state)
 {
-    (void)state;
     static const enum ah_dtype dtypes[] = {AH_BF16, AH_F32};
     static const enum ah_item_kind exact[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH, AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST,
                                               AH_ITEM_UPDATE_DEVICE};
@@ -462,7 +447,6 @@ static void a_profile_becomes_a_machine(void **state)
 
 static void lanes_share_what_they_share(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
     struct ah_profile *profile = estimate("a100-40g", partition, 1, NULL);
     const double(*slow)[AH_LANE_COUNT] = (const double(*)[AH_LANE_COUNT])profile->costs.lanes.slowdown;
@@ -486,7 +470,6 @@ static void lanes_share_what_they_share(void **state)
 
 static void single_precision_has_rates_of_its_own(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(8, AH_F32, NULL);
     struct ah_hardware *hardware = machine("a100-40g");
     struct ah_profile *profile = NULL;
@@ -506,7 +489,6 @@ static void single_precision_has_rates_of_its_own(void **state)
 
 static void wrong_options_are_refused(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(2, AH_BF16, NULL);
     struct ah_hardware *hardware = machine("a100-40g-x4");
     static const struct {
@@ -527,7 +509,6 @@ static void wrong_options_are_refused(void **state)
 
 static void an_estimate_is_a_profile_like_any_other(void **state)
 {
-    (void)state;
     struct ah_partition *partition = gpt_10b(2, AH_BF16, NULL);
     struct ah_profile *profile = estimate("a100-40g-x4", partition, 4, "deepspeed"), *loaded = NULL;
     char path[160];
@@ -547,7 +528,6 @@ static void an_estimate_is_a_profile_like_any_other(void **state)
 /* A frozen embedding has no gradient to round, nor one to take the norm of. */
 static void frozen_parameters_have_no_gradient_to_round(void **state)
 {
-    (void)state;
     struct ah_partition *whole = gpt_10b(8, AH_BF16, NULL), *frozen = gpt_10b(8, AH_BF16, "embedding");
     struct ah_profile *all = estimate("a100-40g", whole, 1, NULL), *some = estimate("a100-40g", frozen, 1, NULL);
     assert_true(all->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_EMBEDDING] > 100000);

@@ -109,7 +109,6 @@ static void profile_check_equal(const struct ah_profile *a, const struct ah_prof
 
 static void a_file_brings_everything_back(void **state)
 {
-    (void)state;
     struct ah_profile profile, *loaded = NULL;
     char path[160];
     profile_fill(&profile);
@@ -136,7 +135,6 @@ static void edit(const char *path, const char *from, const char *to)
 
 static void loading_is_strict(void **state)
 {
-    (void)state;
     static const struct {
         const char *from, *to, *words;
     } wrong[] = {
@@ -166,7 +164,6 @@ static void loading_is_strict(void **state)
 
 static void slowdown_below_one_is_refused(void **state)
 {
-    (void)state;
     struct ah_profile profile, *loaded = NULL;
     char path[160];
     profile_fill(&profile);
@@ -180,7 +177,6 @@ static void slowdown_below_one_is_refused(void **state)
  * times. */
 static void a_hand_written_file_may_be_short(void **state)
 {
-    (void)state;
     struct ah_profile *loaded = NULL;
     char path[160];
     snprintf(path, sizeof path, "%s/profile/hand.json", ah_test_source());
@@ -200,7 +196,6 @@ static void a_hand_written_file_may_be_short(void **state)
 
 static void loading_survives_every_failed_allocation(void **state)
 {
-    (void)state;
     char path[160];
     snprintf(path, sizeof path, "%s/profile/hand.json", ah_test_source());
     for (uint64_t n = 1;; n++) {
@@ -243,7 +238,6 @@ static void costs_check(const struct ah_costs *costs)
 
 static void measures_a_tiny_model(void **state)
 {
-    (void)state;
     struct ah_dev_options options = {.threads = 2, .link_bytes_per_s = 50000000};
     struct ah_partition *partition = tiny_partition();
     struct ah_profile *profile = NULL;
@@ -277,7 +271,6 @@ static void measures_a_tiny_model(void **state)
 /* What codes of a block take to become weights, of which forward is more. */
 static void widening_is_timed_by_itself(void **state)
 {
-    (void)state;
     struct ah_partition *partition = tuned_partition(tiny, 16, &(struct ah_tuning){.lora_rank = 2, .frozen = "nf4"});
     struct ah_profile *profile = NULL;
     struct ah_dev *dev = NULL;
@@ -293,7 +286,6 @@ static void widening_is_timed_by_itself(void **state)
 /* Blocks without backward may be most of a model: nothing of them is in a profile's memory. */
 static void frozen_blocks_take_no_room(void **state)
 {
-    (void)state;
     struct ah_partition *partition = tuned_partition(
         "{\"model_type\": \"gpt2\", \"n_layer\": 16, \"n_embd\": 128, \"n_head\": 2, \"vocab_size\": 64,"
         " \"n_positions\": 16}",
@@ -317,7 +309,6 @@ static void frozen_blocks_take_no_room(void **state)
 /* Of blocks with a short window and without, each is timed as itself. */
 static void blocks_of_two_kinds_are_timed_apart(void **state)
 {
-    (void)state;
     struct ah_partition *partition =
         partition_of("{\"model_type\": \"qwen2\", \"vocab_size\": 64, \"hidden_size\": 16, \"intermediate_size\": 16,"
                      " \"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"max_position_embeddings\": 1024,"
@@ -343,7 +334,6 @@ static void blocks_of_two_kinds_are_timed_apart(void **state)
 /* Beside a profile of the device with other host threads: what they do is measured, and nothing else. */
 static void other_host_threads_alone_are_timed(void **state)
 {
-    (void)state;
     static const int64_t hour_ns = 3600000000000;
     static const double beyond = 77; /* no lane slows another by so much */
     struct ah_partition *partition = tiny_partition();
@@ -381,7 +371,6 @@ static void other_host_threads_alone_are_timed(void **state)
 
 static void prints_a_table(void **state)
 {
-    (void)state;
     struct ah_profile profile;
     char *text = NULL;
     size_t length = 0;
@@ -402,7 +391,6 @@ static void prints_a_table(void **state)
 /* A device whose memory somebody else holds is left as it was. */
 static void needs_the_device_for_itself(void **state)
 {
-    (void)state;
     struct ah_partition *partition = tiny_partition();
     struct ah_profile *profile = NULL;
     struct ah_dev *dev = NULL;
@@ -418,7 +406,6 @@ static void needs_the_device_for_itself(void **state)
 
 static void a_failed_measurement_leaves_nothing_behind(void **state)
 {
-    (void)state;
     struct ah_partition *partition = tiny_partition();
     struct ah_dev *dev = NULL;
     struct ah_dev_info info;
@@ -442,7 +429,6 @@ static void a_failed_measurement_leaves_nothing_behind(void **state)
 /* 96 blocks of width 65536: some 60 TB of parameters and moments. */
 static void a_model_beyond_the_machine_is_not_timed(void **state)
 {
-    (void)state;
     static const char config[] =
         "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 65536,"
         " \"n_layer\": 96, \"n_head\": 64}";

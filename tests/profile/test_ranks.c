@@ -32,7 +32,6 @@ static void profile_one(int rank, void *context)
 static void ranks_measure_together(void **state)
 {
     static struct profiled all;
-    (void)state;
     int disturbed = 0; /* pairs with the comm lane: a measured figure is hardly ever exactly that of no disturbance */
     for (int dtype = 0; dtype < 2; dtype++) {
         struct joint joint = {.config = tiny_tied,
@@ -116,7 +115,6 @@ static void profile_crowded(int rank, void *context)
 /* Else a training that begins on a busy machine would begin minutes later. */
 static void slow_collectives_are_few(void **state)
 {
-    (void)state;
     struct joint joint = {.config = tiny_tied,
                           .dtype = AH_F32,
                           .world_size = RANKS,
@@ -167,7 +165,6 @@ static void fail_one(int rank, void *context)
 
 static void one_ranks_failure_ends_all(void **state)
 {
-    (void)state;
     for (int in_use = 0; in_use < 2; in_use++) {
         struct failing failing = {
             .in_use = in_use,

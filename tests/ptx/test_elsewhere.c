@@ -91,7 +91,6 @@ static const struct op_case cases[] = {
 
 static void opcodes_give_what_they_give_elsewhere(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(cases); i++)
         op_check(&cases[i]);
 }
@@ -145,7 +144,6 @@ static uint64_t from_34(uint64_t i)
 
 static void warps_give_what_they_give_elsewhere(void **state)
 {
-    (void)state;
     static const struct {
         const char *lines;
         uint64_t (*expected)(uint64_t thread);
@@ -183,7 +181,6 @@ static void warps_give_what_they_give_elsewhere(void **state)
 /* The first lane ends and never votes; the mask names it all the same. */
 static void lanes_that_have_ended_are_not_waited_for(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 4; seed++) {
         struct kernel_shape shape = {1, 64, 0, seed, PTX_EXACT};
         memset(kernel_memory, 0, sizeof kernel_memory);

@@ -187,7 +187,6 @@ static const struct op_case cases[] = {
 
 static void results_are_those_known_by_hand(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(cases); i++)
         op_check(&cases[i]);
 }
@@ -210,7 +209,6 @@ static float approximated(const char *line, float x, float y, enum ptx_approxima
 /* Both ends of an approximation are as far from the exact result as the ISA has it; results are rounded besides. */
 static void approximations_have_two_ends(void **state)
 {
-    (void)state;
     static const double near_one = 1.00390625, pi = 3.14159265358979323846;
     const struct {
         const char *line;
@@ -243,7 +241,6 @@ static void approximations_have_two_ends(void **state)
 /* Quotients by what is above 2^126: the ISA says zero, or no number where the dividend is infinite. */
 static void quotients_end_at_large_denominators(void **state)
 {
-    (void)state;
     static const char line[] = "div.approx.f32 %f0, %f1, %f2";
     assert_true(approximated(line, 0x1p100F, 0x1p126F, PTX_EXACT) == 0x1p-26F);
     assert_true(approximated(line, 0x1p100F, 0x1.8p126F, PTX_EXACT) == 0);
@@ -256,7 +253,6 @@ static void quotients_end_at_large_denominators(void **state)
 /* Names of opcodes whose cases are in test_warps.c. */
 static void every_opcode_has_a_case(void **state)
 {
-    (void)state;
     static const char *const elsewhere[] = {"bar", "barrier", "shfl", "vote", "ret", "exit", "trap"};
     for (size_t i = 0; ptx_op_at(i); i++) {
         const char *name = ptx_op_at(i)->name;
@@ -274,7 +270,6 @@ static void every_opcode_has_a_case(void **state)
 
 static void what_is_unknown_is_refused_by_line(void **state)
 {
-    (void)state;
     static const char *const lines[][2] = {
         {"mad.lo.s32.cc %r0, %r1, %r2, %r3;", "unknown modifier cc"},
         {"mma.sync.aligned.m16n8k8 %r0;", "unknown modifier m16n8k8"},

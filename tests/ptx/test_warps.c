@@ -25,7 +25,6 @@ static void clean_run(const char *lines, unsigned blocks, unsigned threads, size
 
 static void lanes_loop_as_often_as_each_wants(void **state)
 {
-    (void)state;
     clean_run("mov.u32 %r2, 0;mov.u32 %r3, 0;\n"
               "L: add.s32 %r2, %r2, %r3;add.s32 %r3, %r3, 1;setp.le.u32 %p1, %r3, %r1;@%p1 bra L;\n" STORE("%r2"),
               1, 40, 0);
@@ -36,7 +35,6 @@ static void lanes_loop_as_often_as_each_wants(void **state)
 /* Those with an even number add 100 in one branch, the others 200; then all shuffle with all. */
 static void lanes_meet_behind_a_branch(void **state)
 {
-    (void)state;
     clean_run("and.b32 %r2, %r1, 1;setp.eq.s32 %p1, %r2, 0;@%p1 bra EVEN;add.s32 %r3, %r1, 200;bra.uni BOTH;\n"
               "EVEN: add.s32 %r3, %r1, 100;\nBOTH: shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;\n" STORE("%r4"),
               1, 32, 0);
@@ -46,7 +44,6 @@ static void lanes_meet_behind_a_branch(void **state)
 
 static void shuffles_name_other_lanes(void **state)
 {
-    (void)state;
     static const struct {
         const char *line;
         int step, from, to, width; /* of the lanes [from, to) of each segment */
@@ -71,7 +68,6 @@ static void shuffles_name_other_lanes(void **state)
 /* Halves of a warp vote for themselves. */
 static void votes_count_the_lanes_of_their_mask(void **state)
 {
-    (void)state;
     clean_run("setp.lt.u32 %p1, %r1, 16;setp.lt.u32 %p2, %r1, 20;@%p1 bra LOW;"
               "vote.sync.ballot.b32 %r4, %p2, 0xFFFF0000;bra.uni END;\n"
               "LOW: vote.sync.all.pred %p3, %p2, 0xFFFF;not.pred %p5, %p2;vote.sync.any.pred %p4, %p5, 0xFFFF;"
@@ -83,7 +79,6 @@ static void votes_count_the_lanes_of_their_mask(void **state)
 
 static void lanes_that_end_are_not_waited_for(void **state)
 {
-    (void)state;
     clean_run("setp.gt.u32 %p1, %r1, 7;@%p1 exit;shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\n" STORE("%r4"), 1, 32, 0);
     assert_int_equal(kernel_memory[7], 6);
     assert_int_equal(kernel_memory[8], 0);
@@ -98,7 +93,6 @@ static void lanes_that_end_are_not_waited_for(void **state)
 
 static void barriers_order_shared_memory(void **state)
 {
-    (void)state;
     clean_run(SLOT NEIGHBOUR "st.shared.u32 [%r6], %r1;bar.sync 0;ld.shared.u32 %r9, [%r8];bar.sync 0;"
                              "st.shared.u32 [%r6], %r9;bar.sync 0;ld.shared.u32 %r9, [%r8];\n" STORE("%r9"),
               3, 64, 0);
@@ -108,7 +102,6 @@ static void barriers_order_shared_memory(void **state)
 
 static void dynamic_shared_memory_lies_behind(void **state)
 {
-    (void)state;
     clean_run("shl.b32 %r5, %r1, 2;mov.u32 %r6, dynamic;add.s32 %r6, %r6, %r5;st.shared.u32 [%r6], %r1;"
               "mov.u32 %r7, 5;st.shared.u32 [fixed+252], %r7;ld.shared.u32 %r9, [%r6];\n" STORE("%r9"),
               1, 1, 4);
@@ -120,7 +113,6 @@ static void dynamic_shared_memory_lies_behind(void **state)
 
 static void warps_may_synchronize_alone(void **state)
 {
-    (void)state;
     clean_run(SLOT "xor.b32 %r7, %r5, 4;mov.u32 %r8, fixed;add.s32 %r8, %r8, %r7;st.shared.u32 [%r6], %r1;"
                    "bar.warp.sync -1;ld.shared.u32 %r9, [%r8];\n" STORE("%r9"),
               1, 64, 0);
@@ -150,7 +142,6 @@ static void hazards_check(const struct hazard *hazards, size_t count)
 
 static void races_are_found_whatever_the_order(void **state)
 {
-    (void)state;
     static const struct hazard hazards[] = {
         {SLOT NEIGHBOUR "st.shared.u32 [%r6], %r1;bar.sync 0;ld.shared.u32 %r9, [%r8];st.shared.u32 [%r6], %r9;",
          "a race on shared memory", 1, 64, 0},
@@ -175,13 +166,11 @@ static void races_are_found_whatever_the_order(void **state)
 
 static void a_value_written_twice_is_no_race(void **state)
 {
-    (void)state;
     clean_run("mov.u32 %r2, 5;st.global.u32 [%rd1], %r2;", 2, 64, 0);
 }
 
 static void what_was_not_written_is_not_read(void **state)
 {
-    (void)state;
     static const struct hazard hazards[] = {
         {"add.s32 %r3, %r2, 1;", "thread 0 uses a register that it has not written", 1, 32, 0},
         {"setp.gt.u32 %p1, %r1, 3;@%p1 mov.u32 %r2, 1;mov.u32 %r3, %r2;" STORE("%r3"), "thread 0 uses a register", 1,
@@ -200,7 +189,6 @@ static void what_was_not_written_is_not_read(void **state)
 
 static void addresses_are_aligned_and_inside(void **state)
 {
-    (void)state;
     static const struct hazard hazards[] = {
         {"ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%rd1+8];", "is no multiple of them", 1, 1, 0},
         {"ld.global.u32 %r2, [%rd1+32768];", "4 bytes outside global memory", 1, 1, 0},
@@ -215,7 +203,6 @@ static void addresses_are_aligned_and_inside(void **state)
 
 static void lanes_that_never_meet_are_named(void **state)
 {
-    (void)state;
     static const struct hazard hazards[] = {
         {"setp.lt.u32 %p1, %r1, 16;@%p1 bra L;shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;bra.uni M;\n"
          "L: shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\nM:",

@@ -37,7 +37,6 @@ static void assert_inside(const char *svg, int height)
 
 static void any_numbers(void **state)
 {
-    (void)state;
     static const double rows[][5] = {
         {1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, {1e30, 1e-30, 5, 7, 1e30}, {-3, 2, -1, 5, 0.5}, {5, NAN, 4, INFINITY, 3},
     };
@@ -78,7 +77,6 @@ static void assert_small_chart(struct ah_series *series)
 /* Values and steps between which no number lies: an axis has a bounded number of ticks, whatever it shows. */
 static void axes_are_bounded(void **state)
 {
-    (void)state;
     static const double at[] = {5, 5.541, 1e-300, 1e17, 9007199254740993.0, 1e300, -3.25};
     for (size_t i = 0; i < AH_LENGTH(at); i++)
         for (int ulps = 0; ulps < 4; ulps++) {
@@ -99,7 +97,6 @@ static void axes_are_bounded(void **state)
 /* The ticks of an axis lie on it, are told apart, and end. */
 static void ticks(void **state)
 {
-    (void)state;
     static const double edges[][2] = {{0, 1}, {0, 63.9},  {-7, 1e-9}, {1e9, 1e9 + 1}, {5, 5},
                                       {5, 4}, {0, 1e300}, {NAN, 1},   {0, INFINITY}};
     for (size_t i = 0; i < AH_LENGTH(edges); i++) {
@@ -118,7 +115,6 @@ static void ticks(void **state)
 /* A million steps make a small picture. */
 static void many_steps(void **state)
 {
-    (void)state;
     struct ah_series series = {0};
     for (int i = 1; i <= 1000000; i++)
         assert_ok(ah__series_add(&series, i, 2 + 3 * exp(-i * 1e-5) + 0.1 * sin(i)));
@@ -156,7 +152,6 @@ static struct ah_buf chart_of(const double *values, size_t count, double *top, d
 /* An outlier is drawn where it is; an axis that does not begin at zero says where it does. */
 static void nothing_is_cut_off(void **state)
 {
-    (void)state;
     double values[120], top, bottom;
     for (int i = 0; i < 120; i++)
         values[i] = i == 60 ? 10 : 1;
@@ -174,7 +169,6 @@ static void nothing_is_cut_off(void **state)
 
 static void smoothing(void **state)
 {
-    (void)state;
     double values[3000];
     struct ah_series none = {0};
     assert_true(isnan(ah__series_smoothed(&none)));
@@ -207,7 +201,6 @@ static void write_file(const char *folder, const char *name, const char *text)
 
 static void metrics_are_read(void **state)
 {
-    (void)state;
     struct ah_curves curves;
     const char *folder = ah_test_folder();
     assert_ok(ah__curves_load(&curves, folder)); /* nothing there */
@@ -235,7 +228,6 @@ static void metrics_are_read(void **state)
 
 static void failing_allocations(void **state)
 {
-    (void)state;
     const char *folder = ah_test_folder();
     write_file(folder, "metrics.jsonl", "{\"step\":1,\"loss\":5.5}\n{\"step\":2,\"loss\":5}\n");
     int status = AH_ENOMEM;

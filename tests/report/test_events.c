@@ -22,7 +22,6 @@ static void expect_hex(const unsigned char *bytes, size_t length, const char *ex
 
 static void records_are_tensorboards(void **state)
 {
-    (void)state;
     const struct ah_event_scalar values[] = {{"loss", 3.25}, {"tokens_per_s", 1e9 / 7}};
     unsigned char out[256];
     expect_hex(out, ah__events_start(out, sizeof out, 1700000000.25, 301), start);
@@ -32,7 +31,6 @@ static void records_are_tensorboards(void **state)
 /* What does not fit is cut, never written beyond the end. */
 static void nothing_beyond_the_end(void **state)
 {
-    (void)state;
     const struct ah_event_scalar value = {"loss", 1};
     for (size_t size = 0; size < 48; size++) {
         unsigned char out[64];

@@ -116,7 +116,6 @@ int exact_draw(int from, int to)
 
 static int draw_with(void *context, int low, int high)
 {
-    (void)context;
     return exact_draw(low, high);
 }
 

@@ -61,7 +61,6 @@ static void numbers_are_of_the_group(const struct ah_partition *partition, enum 
 
 static void numbers_do_not_depend_on_ranks(void **state)
 {
-    (void)state;
     static const enum ah_item_kind kinds[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_SPECULATIVE,
                                               AH_ITEM_UPDATE_STAGED};
     struct tiny tiny;
@@ -234,7 +233,6 @@ static void check_codes(enum ah_dtype compute, const char *codes)
 /* Or the planner counts with bytes that no training moves. */
 static void a_profile_does_what_a_run_does(void **state)
 {
-    (void)state;
     check_types(AH_F32, AH_F32, AH_F32);
     check_types(AH_F32, AH_F32, AH_U8);
     check_types(AH_BF16, AH_F32, AH_F32);

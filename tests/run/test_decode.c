@@ -100,7 +100,6 @@ static void sequence_check(const struct family_golden *g, int64_t row, int64_t w
 
 static void logits_are_those_of_transformers(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(family_cases); i++) {
         struct family_golden g;
         print_message("%s\n", family_cases[i]);
@@ -120,7 +119,6 @@ static void only_inference_keeps_anything(void **state)
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
-    (void)state;
     assert_ok(ah__model_parse(&model, config, strlen(config), "config.json"));
     assert_ok(ah_model_record(&graph, model, &record));
     assert_fails(ah_partition_new(&partition, graph, NULL), AH_EINPUT, "only inference keeps them");

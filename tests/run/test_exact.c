@@ -30,14 +30,12 @@ static void every_plan(const char *config, const char *policy, double clip, int 
 
 static void autohete_equals_resident(void **state)
 {
-    (void)state;
     every_plan(tiny_tied, "autohete", 0, AH_TEST_SAMPLED ? sample() : 1);
 }
 
 /* A limit that some steps exceed and others do not. */
 static void clipping_equals_resident(void **state)
 {
-    (void)state;
     every_plan(tiny_tied, "autohete", CLIP, sample());
     every_plan(tiny_untied, "autohete", CLIP, sample());
     every_plan(tiny_untied, "autohete-fifo", CLIP, sample());
@@ -45,14 +43,12 @@ static void clipping_equals_resident(void **state)
 
 static void autohete_fifo_equals_resident(void **state)
 {
-    (void)state;
     every_plan(tiny_tied, "autohete-fifo", 0, sample());
 }
 
 /* A step in micro-batches, under every plan and with random delays on all lanes. */
 static void micro_batches_equal_resident(void **state)
 {
-    (void)state;
     static const struct {
         const char *config, *policy;
         double clip;
@@ -101,7 +97,6 @@ static void every_placement(enum ah_dtype dtype, double clip, int micro_batches)
 
 static void baselines_equal_resident(void **state)
 {
-    (void)state;
     every_placement(AH_F32, 0, 1);
     every_placement(AH_F32, CLIP, 1);
     every_placement(AH_F32, CLIP, 3);
@@ -111,7 +106,6 @@ static void baselines_equal_resident(void **state)
 /* Parameters are cast around the blocks that use them, gradients rounded once; clipped on some steps. */
 static void bf16_equals_resident(void **state)
 {
-    (void)state;
     struct tiny tiny;
     tiny_init_in(&tiny, AH_BF16, tiny_tied, CLIP, 2, 1);
     exact_every_plan(&cpu, &tiny, "autohete", sample());
@@ -127,7 +121,6 @@ static void bf16_equals_resident(void **state)
 /* States in bf16 are rounded by what does not depend on place, time or piece. */
 static void bf16_states_equal_resident(void **state)
 {
-    (void)state;
     struct tiny tiny;
     tiny_init_in(&tiny, AH_F32, tiny_tied, CLIP, 2, 1);
     tiny_states(&tiny, AH_F32, AH_BF16);
@@ -144,7 +137,6 @@ static void bf16_states_equal_resident(void **state)
 /* Moments in 8 bits have groups that nothing cuts through. */
 static void coded_moments_equal_resident(void **state)
 {
-    (void)state;
     struct tiny tiny;
     tiny_init_in(&tiny, AH_F32, tiny_tied, CLIP, 2, 1);
     tiny_states(&tiny, AH_F32, AH_U8);
@@ -160,14 +152,12 @@ static void coded_moments_equal_resident(void **state)
 
 static void untied_equals_resident(void **state)
 {
-    (void)state;
     every_plan(tiny_untied, "autohete", 0, sample());
 }
 
 /* Blocks of rmsnorm, rotary, grouped attention and silu_mul. */
 static void llama_equals_resident(void **state)
 {
-    (void)state;
     struct tiny tiny;
     tiny_init_graph(&tiny, model_graph(model_llama, TINY_LAYERS, false), 0, 1);
     exact_every_plan(&cpu, &tiny, "autohete", sample());
@@ -216,14 +206,12 @@ static void stretches_equal(int micro_batches)
 
 static void stretches_equal_one_run(void **state)
 {
-    (void)state;
     stretches_equal(1);
     stretches_equal(3);
 }
 
 static void init_depends_on_the_seed_alone(void **state)
 {
-    (void)state;
     struct tiny tiny;
     struct ah_dev *dev;
     struct ah_run *run;

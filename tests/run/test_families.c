@@ -24,7 +24,6 @@ static int give_batch(const struct ah_batch *to, int64_t iteration, void *contex
 static void give_adam(struct ah_adam *out, int64_t iteration, void *context)
 {
     static const struct ah_adamw hyper = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-4, .weight_decay = 0.1};
-    (void)context;
     ah__adam_init(out, &hyper, 1e-3, iteration + 1);
 }
 
@@ -142,7 +141,6 @@ static void ten_steps_check(const char *name)
 
 static void ten_steps_are_those_of_transformers(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(family_cases); i++) {
         print_message("%s\n", family_cases[i]);
         ten_steps_check(family_cases[i]);
@@ -226,21 +224,18 @@ static void families_equal_resident(enum ah_dtype compute, int64_t batch, int mi
 
 static void equal_resident(void **state)
 {
-    (void)state;
     families_equal_resident(AH_F32, 2, 1, false);
     families_equal_resident(AH_F32, 1, 3, false);
 }
 
 static void bf16_equal_resident(void **state)
 {
-    (void)state;
     families_equal_resident(AH_BF16, 2, 1, false);
     families_equal_resident(AH_BF16, 1, 3, false);
 }
 
 static void packed_equal_resident(void **state)
 {
-    (void)state;
     families_equal_resident(AH_F32, 1, 3, true);
     families_equal_resident(AH_BF16, 2, 1, true);
 }
@@ -251,7 +246,6 @@ static void frozen_blocks_are_those_of_the_family(void **state)
 {
     static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
     static const char *const lowest[] = {"embedding,blocks:1-3", "embedding,blocks:1-2", "embedding,blocks:1-1"};
-    (void)state;
     int of = ah_test_rounds(25, 10, 1);
     for (size_t i = 0; i < AH_LENGTH(families); i++) {
         enum ah_dtype compute = i % 2 ? AH_BF16 : AH_F32;

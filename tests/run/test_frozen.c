@@ -63,7 +63,6 @@ static void every_plan(enum ah_dtype dtype, const char *config, int clips, int m
 
 static void adapters_are_the_same_under_every_plan(void **state)
 {
-    (void)state;
     every_plan(AH_F32, tiny_tied, NO_CLIP, 1, &lora, "autohete");
     every_plan(AH_F32, tiny_untied, CLIPS, 2, &lora_some, "autohete");
     every_plan(AH_BF16, tiny_untied, CLIPS, 1, &lora, "autohete");
@@ -73,7 +72,6 @@ static void adapters_are_the_same_under_every_plan(void **state)
 /* Where frozen matrices are kept in codes: fetched, kept on the device, widened for each program. */
 static void adapters_beside_codes_are_the_same_under_every_plan(void **state)
 {
-    (void)state;
     const struct ah_tuning int8 = {.lora_rank = 4, .lora_alpha = 6, .frozen = "int8"};
     const struct ah_tuning nf4 = {.lora_rank = 2, .lora_targets = "c_attn, mlp.c_proj", .frozen = "nf4"};
     every_plan(AH_F32, tiny_tied, NO_CLIP, 2, &nf4, "autohete");
@@ -85,7 +83,6 @@ static void adapters_beside_codes_are_the_same_under_every_plan(void **state)
 /* Of all parameters those that are trained have moments, in groups of their own. */
 static void adapters_with_moments_in_8_bits(void **state)
 {
-    (void)state;
     struct tiny tiny;
     tiny_init_tuned(&tiny, AH_BF16, tiny_untied, 0, 2, 1, &lora);
     tiny_states(&tiny, AH_F32, AH_U8);
@@ -95,7 +92,6 @@ static void adapters_with_moments_in_8_bits(void **state)
 
 static void frozen_parameters_are_the_same_under_every_plan(void **state)
 {
-    (void)state;
     every_plan(AH_F32, tiny_untied, NO_CLIP, 1, &frozen_parts, "autohete");
     every_plan(AH_BF16, tiny_tied, CLIPS, 2, &frozen_parts, "autohete");
     every_plan(AH_F32, tiny_tied, CLIPS, 2, &frozen_ends, "autohete");
@@ -166,7 +162,6 @@ static bool same(const struct lesson *a, const struct lesson *b, const char *nam
 /* What is trained gets the gradient that it has where all is trained; what is frozen stays. */
 static void frozen_stay_and_others_learn(void **state)
 {
-    (void)state;
     const struct ah_tuning *const tunings[] = {&frozen_parts, &frozen_ends, &frozen_lowest};
     for (int i = 0; i < 6; i++) {
         enum ah_dtype dtype = i % 2 ? AH_BF16 : AH_F32;
@@ -199,7 +194,6 @@ static void values_of(float *out, const struct lesson *lesson, const char *name)
  * they were. The first loss is that of a model whose matrices are those values. */
 static void matrices_are_what_their_codes_say(void **state)
 {
-    (void)state;
     static float exact[TINY_MOST_FLOATS], coded[TINY_MOST_FLOATS], expected[TINY_MOST_FLOATS];
     static char kept[TINY_MOST_FLOATS * 4];
     const char *const words[] = {"int8", "nf4"};
@@ -244,7 +238,6 @@ static void matrices_are_what_their_codes_say(void **state)
 /* B is zero: at first nothing is added. */
 static void adapters_begin_as_nothing(void **state)
 {
-    (void)state;
     static const char a[] = "transformer.h.1.mlp.c_fc.lora_A.weight", b[] = "transformer.h.1.mlp.c_fc.lora_B.weight";
     struct lesson all, before, some;
     learn(&all, AH_F32, &(struct ah_tuning){0}, 1);
@@ -267,7 +260,6 @@ static void adapters_begin_as_nothing(void **state)
 /* At first the gradient of B alone is there, which the scale multiplies. */
 static void what_adapters_add_is_scaled(void **state)
 {
-    (void)state;
     const struct ah_tuning cases[] = {
         {.lora_rank = 4}, {.lora_rank = 4, .lora_alpha = 8}, {.lora_rank = 4, .lora_alpha = 8, .lora_rslora = true}};
     const double scale[] = {1, 2, 4};
@@ -295,7 +287,6 @@ static int made_for_nobody(const struct ah_program *program)
 /* Products with gradients of weights are half of backward's, and inputs are kept for those alone. */
 static void backward_does_nothing_for_what_is_frozen(void **state)
 {
-    (void)state;
     const struct ah_tuning feed_forward = {.freeze = "*.mlp.*,*ln_2*"};
     const struct ah_tuning *const tunings[] = {&lora, &feed_forward, &frozen_blocks, &frozen_ends};
     struct tiny all;
@@ -323,7 +314,6 @@ static void backward_does_nothing_for_what_is_frozen(void **state)
 /* Below what is trained there is forward alone, and nothing is kept for backward; it is as much as the blocks' own. */
 static void backward_ends_above_what_is_frozen(void **state)
 {
-    (void)state;
     struct tiny all, some;
     tiny_init_tuned(&all, AH_F32, tiny_untied, 0, 2, 1, &(struct ah_tuning){0});
     tiny_init_tuned(&some, AH_F32, tiny_untied, 0, 2, 1, &frozen_lowest);

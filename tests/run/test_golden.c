@@ -95,7 +95,6 @@ static int give_batch(const struct ah_batch *to, int64_t iteration, void *contex
 static void give_adam(struct ah_adam *out, int64_t iteration, void *context)
 {
     static const struct ah_adamw hyper = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
-    (void)context;
     ah__adam_init(out, &hyper, 1e-3, iteration + 1);
 }
 
@@ -194,7 +193,6 @@ static void expect_double(const struct golden *g)
 
 static void micro_batches_and_clipping(void **state)
 {
-    (void)state;
     struct golden g;
     struct tiny tiny;
     golden_load(&g, "gpt2-clipped");
@@ -249,7 +247,6 @@ static void expect_bf16(const struct golden *g, const struct golden *exact)
 
 static void bf16(void **state)
 {
-    (void)state;
     struct golden g, exact;
     struct tiny tiny;
     golden_load(&g, "gpt2-bf16");

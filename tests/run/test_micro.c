@@ -107,7 +107,6 @@ static void adds_up(const char *config, enum ignored ignored)
 
 static void gradients_are_those_of_one_batch(void **state)
 {
-    (void)state;
     adds_up(tiny_tied, IGNORED_NONE);
     adds_up(tiny_untied, IGNORED_NONE);
 }
@@ -115,7 +114,6 @@ static void gradients_are_those_of_one_batch(void **state)
 /* Micro-batches with few tokens that count, or none, weigh what their tokens do. */
 static void ignored_targets_are_counted_over_the_step(void **state)
 {
-    (void)state;
     adds_up(tiny_tied, IGNORED_SOME);
     adds_up(tiny_untied, IGNORED_SEQUENCE);
 }
@@ -146,7 +144,6 @@ static struct ah_graph *graph_of(int64_t batch, bool fused)
 
 static void both_losses_take_micro_batches(void **state)
 {
-    (void)state;
     for (int fused = 0; fused < 2; fused++) {
         struct tiny tiny;
         tiny_init_graph(&tiny, graph_of(BATCH, fused), 0, 1);
@@ -162,7 +159,6 @@ static void both_losses_take_micro_batches(void **state)
 /* One micro-batch is no micro-batch: programs and signature are what they are without. */
 static void one_micro_batch_changes_nothing(void **state)
 {
-    (void)state;
     struct tiny without, with;
     tiny_init_micro(&without, tiny_tied, 0, 2, 0);
     tiny_init_micro(&with, tiny_tied, 0, 2, 1);

@@ -56,7 +56,6 @@ static int give_batch(const struct ah_batch *to, int64_t iteration, void *contex
 static void give_adam(struct ah_adam *out, int64_t iteration, void *context)
 {
     static const struct ah_adamw hyper = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1};
-    (void)context;
     ah__adam_init(out, &hyper, 1e-3, iteration + 1);
 }
 
@@ -137,7 +136,6 @@ static void examples_do_not_see_each_other(void **state)
         "{\"model_type\":\"mistral\"," GATED ",\"num_key_value_heads\":2,\"sliding_window\":5}",
         "{\"model_type\":\"gpt_neox\"," GATED ",\"rotary_pct\":0.34}",
     };
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(configs); i++) {
         print_message("%s\n", configs[i]);
         as_if_alone(configs[i], 1);
@@ -153,7 +151,6 @@ static void packing_is_tight(void **state)
     static bool seen[COUNT];
     struct ah_pack pack, again;
     int64_t places = 0, in_order = 1, room = LONG;
-    (void)state;
     for (int i = 0; i < COUNT; i++) {
         examples[i].length = 2 + (int32_t)(ah__random_bits(7, (uint64_t)i) % LONG);
         int64_t taken = examples[i].length - 1;

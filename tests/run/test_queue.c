@@ -64,7 +64,6 @@ static const struct ah_span *span_of(struct ah_run *run, enum ah_item_kind kind,
 /* Both run to their end, one into the other, before the caller asks for anything. */
 static void two_iterations_run_while_the_caller_is_away(void **state)
 {
-    (void)state;
     struct queue_run q;
     struct ah_run_result result;
     queue_open(&q, offloading());
@@ -87,7 +86,6 @@ static void two_iterations_run_while_the_caller_is_away(void **state)
  * a caller that hurries. */
 static void a_slow_caller_trains_the_same_bits(void **state)
 {
-    (void)state;
     static const struct timespec nap = {.tv_nsec = 20000000};
     const struct exact_device cpu = {.open = ah__dev_cpu_open, .is_cpu = true};
     const struct ah_dev_options options = {.threads = 1};
@@ -118,7 +116,6 @@ static void a_slow_caller_trains_the_same_bits(void **state)
 
 static void a_queue_is_as_long_as_it_says(void **state)
 {
-    (void)state;
     struct queue_run q;
     struct ah_run_result result;
     static int32_t ids[STEPS_MOST_TOKENS];
@@ -156,7 +153,6 @@ static int submit_until(struct ah_dev *dev, const struct ah_work *work, struct a
 
 static void a_failure_reaches_the_caller_behind_the_results(void **state)
 {
-    (void)state;
     struct queue_run q;
     struct ah_run_result result;
     static int32_t ids[STEPS_MOST_TOKENS];
@@ -187,7 +183,6 @@ static void a_failure_reaches_the_caller_behind_the_results(void **state)
 /* What is in flight ends before the memory is given back. */
 static void a_run_may_be_freed_at_any_time(void **state)
 {
-    (void)state;
     for (int begun = 0; begun <= 2; begun++) {
         struct queue_run q;
         queue_open(&q, offloading());

@@ -16,7 +16,6 @@ static int one_in(int usual)
 
 static void two_ranks_equal_resident(void **state)
 {
-    (void)state;
     joint_every_plan((struct joint){.config = tiny_tied, .world_size = 2, .micro_batches = 1, .batch = 2, .clip = CLIP},
                      "autohete", one_in(1));
 }
@@ -24,7 +23,6 @@ static void two_ranks_equal_resident(void **state)
 /* Parts that do not divide a group: the last rank has less than the others. */
 static void three_ranks_equal_resident(void **state)
 {
-    (void)state;
     joint_every_plan((struct joint){.config = tiny_untied, .world_size = 3, .micro_batches = 2, .batch = 1},
                      "autohete-fifo", one_in(2));
 }
@@ -32,7 +30,6 @@ static void three_ranks_equal_resident(void **state)
 /* Embedding and head in one place, in both dtypes, with an update that waits for the norm or not. */
 static void ranks_of_an_untied_model_equal_resident(void **state)
 {
-    (void)state;
     joint_every_plan(
         (struct joint){.config = tiny_untied, .world_size = 2, .micro_batches = 2, .batch = 1, .clip = CLIP},
         "autohete", one_in(2));
@@ -43,7 +40,6 @@ static void ranks_of_an_untied_model_equal_resident(void **state)
 
 static void four_ranks_in_bf16_equal_resident(void **state)
 {
-    (void)state;
     joint_every_plan(
         (struct joint){
             .config = tiny_tied, .dtype = AH_BF16, .world_size = 4, .micro_batches = 1, .batch = 1, .clip = CLIP},
@@ -62,7 +58,6 @@ static void four_ranks_in_bf16_equal_resident(void **state)
 /* Parts begin where groups do; the last rank has less. */
 static void ranks_with_coded_moments_equal_resident(void **state)
 {
-    (void)state;
     joint_every_plan((struct joint){.config = tiny_tied,
                                     .dtype = AH_BF16,
                                     .moments = AH_U8,
@@ -82,7 +77,6 @@ static const struct ah_tuning frozen_blocks = {.freeze = "transformer.h.*"};
 /* Each rank has a part of what is trained and one of what is frozen, and both are gathered. */
 static void ranks_with_adapters_equal_resident(void **state)
 {
-    (void)state;
     struct joint joint = {
         .config = tiny_tied, .tuning = lora, .world_size = 2, .micro_batches = 1, .batch = 2, .clip = 0.5 * CLIP};
     joint_every_plan(joint, "autohete", one_in(2));
@@ -99,7 +93,6 @@ static void ranks_with_adapters_equal_resident(void **state)
 /* A part may end within a block of codes. */
 static void ranks_with_codes_equal_resident(void **state)
 {
-    (void)state;
     struct joint joint = {.config = tiny_tied,
                           .tuning = {.lora_rank = 4, .frozen = "nf4"},
                           .world_size = 3,
@@ -116,7 +109,6 @@ static void ranks_with_codes_equal_resident(void **state)
 
 static void ranks_with_frozen_parameters_equal_resident(void **state)
 {
-    (void)state;
     const struct ah_tuning *tunings[] = {&frozen_ends, &frozen_parts, &frozen_blocks, &frozen_lowest};
     for (size_t i = 0; i < AH_LENGTH(tunings); i++)
         for (int half = 0; half < 2; half++)
@@ -134,7 +126,6 @@ static void ranks_with_frozen_parameters_equal_resident(void **state)
 /* What never changes is gathered with what is trained into a buffer, and not into a place that keeps it. */
 static void what_stays_is_not_gathered_again(void **state)
 {
-    (void)state;
     const struct joint joint = {.config = tiny_untied, .tuning = lora, .world_size = 2, .micro_batches = 1, .batch = 1};
     struct rank_run scratch;
     char place[1] = {0};
@@ -157,7 +148,6 @@ static void what_stays_is_not_gathered_again(void **state)
 
 static void published_systems_equal_resident(void **state)
 {
-    (void)state;
     struct joint joint = {.config = tiny_tied,
                           .world_size = 2,
                           .micro_batches = 1,
@@ -229,7 +219,6 @@ static void ranks_equal_one(int ranks, double clip, struct ah_tuning tuning)
 
 static void what_one_rank_gives(void **state)
 {
-    (void)state;
     ranks_equal_one(2, CLIP, (struct ah_tuning){0});
     ranks_equal_one(4, 0, (struct ah_tuning){0});
     ranks_equal_one(4, 0.5 * CLIP, lora);
@@ -293,7 +282,6 @@ static void stop_one(int rank, void *context)
 
 static void all_stop_after_the_same_step(void **state)
 {
-    (void)state;
     joint_config(tiny_tied);
     for (int i = 0; i < 5; i++) {
         struct stop_run ranks[3];
@@ -313,7 +301,6 @@ static void refused_one(int rank, void *context)
     struct ah_plan plan = joint_resident(3, TINY_LAYERS);
     struct ah_dev *dev;
     struct ah_run *run;
-    (void)rank;
     joint_partition(&self);
     assert_ok(ah_dev_open(&dev, "cpu", NULL));
     assert_fails(ah__run_new(&run, self.tiny.partition, &plan, dev, 0), AH_ESTALE,
@@ -324,7 +311,6 @@ static void refused_one(int rank, void *context)
 
 static void another_number_of_ranks_is_refused(void **state)
 {
-    (void)state;
     joint_config(tiny_tied);
     threads_run(2, refused_one, &(struct joint){.config = tiny_tied, .world_size = 2, .micro_batches = 1, .batch = 1});
 }

@@ -47,7 +47,6 @@ static void every_number_of_rounds(struct tiny *tiny)
 
 static void rounds_equal_one(void **state)
 {
-    (void)state;
     struct tiny tiny;
     for (int clips = 0; clips < 2; clips++)
         for (int untied = 0; untied < 2; untied++) {
@@ -58,7 +57,6 @@ static void rounds_equal_one(void **state)
 
 static void rounds_equal_one_in_bf16(void **state)
 {
-    (void)state;
     struct tiny tiny;
     for (int clips = 0; clips < 2; clips++)
         for (int untied = 0; untied < 2; untied++) {
@@ -70,7 +68,6 @@ static void rounds_equal_one_in_bf16(void **state)
 /* Moments and masters in other types; blocks of which little is trained, or nothing. */
 static void rounds_equal_one_for_all_states(void **state)
 {
-    (void)state;
     struct tiny tiny;
     const struct ah_step_options coded = {.micro_batches = MICRO_BATCHES, .moments = AH_U8};
     const struct ah_step_options narrow = {
@@ -85,7 +82,6 @@ static void rounds_equal_one_for_all_states(void **state)
 
 static void rounds_equal_one_beside_frozen_parameters(void **state)
 {
-    (void)state;
     const struct ah_tuning lora = {.lora_rank = 4, .lora_alpha = 6}, head = {.freeze = "embedding,blocks"};
     const struct ah_tuning codes = {.lora_rank = 2, .lora_alpha = 2, .frozen = "int8"};
     const struct ah_tuning lowest = {.freeze = "embedding,blocks:1-2"};

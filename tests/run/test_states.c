@@ -48,7 +48,6 @@ static void check_run(struct tiny *tiny, struct ah_plan plan)
 
 static void masters_come_back_whole(void **state)
 {
-    (void)state;
     struct tiny tiny;
     tiny_init_in(&tiny, AH_BF16, tiny_untied, 1.4, 2, 1);
     struct ah_plan plan = exact_resident(&tiny);
@@ -64,7 +63,6 @@ static void masters_come_back_whole(void **state)
  * nothing beside the states on the device, whatever their format. */
 static void states_take_twelve_bytes(void **state)
 {
-    (void)state;
     struct tiny tiny;
     int64_t device[2], host[3];
     tiny_init_in(&tiny, AH_BF16, tiny_untied, 1.4, 2, 1);

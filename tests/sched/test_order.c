@@ -98,7 +98,6 @@ static struct looks look_at_chunks(int rounds)
  * other blocks' that would take one. */
 static void chunks_come_as_soon_as_they_may(void **state)
 {
-    (void)state;
     enum { ROUNDS = 200 };
     struct looks looks = look_at_chunks(ROUNDS);
     assert_int_equal(looks.left, 0);
@@ -122,7 +121,6 @@ static const struct ah_span *block_span(const struct ah_timeline *timeline, enum
  * queues behind a buffer takes the former. */
 static void a_fetch_takes_the_buffer_that_is_left_first(void **state)
 {
-    (void)state;
     enum { LAYERS = 3, BACKWARD_NS = 1000, LINK_NS = 100 };
     struct ah_policy queues = ah__policy_autohete;
     queues.waits_off_lane = false;
@@ -159,7 +157,6 @@ static void a_fetch_takes_the_buffer_that_is_left_first(void **state)
  * iteration needs first; or what came first. */
 static void the_earliest_of_those_that_wait_goes_first(void **state)
 {
-    (void)state;
     enum { LAYERS = 4, LONG_NS = 1000, SHORT_NS = 10 };
     static const enum ah_item_kind slow[] = {AH_ITEM_UPDATE_HOST, AH_ITEM_OFFLOAD};
     static const int orders[2][LAYERS] = {{4, 1, 2, 3}, {4, 3, 2, 1}};
@@ -190,7 +187,6 @@ static void the_earliest_of_those_that_wait_goes_first(void **state)
 /* What a block does once for all micro-batches is done again in every round. */
 static void a_round_takes_its_share_and_what_is_done_once(void **state)
 {
-    (void)state;
     enum { LAYERS = 9 };
     struct ah_costs costs = {.layers = LAYERS, .micro_batches = 4, .widen_ns = 100};
     struct ah_item item = {.kind = AH_ITEM_BACKWARD, .partition = 1, .recompute = true};

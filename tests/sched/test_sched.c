@@ -8,7 +8,6 @@
 
 static int draw_with(void *context, int low, int high)
 {
-    (void)context;
     return draw(low, high);
 }
 
@@ -81,7 +80,6 @@ static void random_any(struct ah_sched_config *config)
 
 static void no_plan_deadlocks_or_races(void **state)
 {
-    (void)state;
     for (int round = 0; round < 4000; round++) {
         struct ah_sched_config config;
         struct ah_costs costs;
@@ -108,7 +106,6 @@ static const struct ah_span *norms_of(const struct ah_timeline *timeline, int64_
 /* What speculative updates have made is fetched before the norms are known, and again if it turns out not to count. */
 static void parameters_are_fetched_ahead_of_the_norms(void **state)
 {
-    (void)state;
     enum { LAYERS = 6, ITERATIONS = 4, ROUNDS = 40 };
     struct ah_sched_config config = {.switches = {.layers = LAYERS,
                                                   .world_size = 1,
@@ -142,7 +139,6 @@ static void parameters_are_fetched_ahead_of_the_norms(void **state)
 
 static void forward_only_runs_every_forward(void **state)
 {
-    (void)state;
     for (int round = 0; round < 300; round++) {
         struct ah_sched_config config;
         struct ah_costs costs;
@@ -164,7 +160,6 @@ static void forward_only_runs_every_forward(void **state)
 /* Trains, stops in the middle, evaluates, trains on: the scheduler starts each stretch from the same state. */
 static void stretches_follow_each_other(void **state)
 {
-    (void)state;
     for (int round = 0; round < 200; round++) {
         struct ah_sched_config config;
         struct ah_costs costs;
@@ -203,7 +198,6 @@ static void extend_late(void *context)
 /* Whenever iterations begin, also after all others are complete, they run as if they had been allowed at once. */
 static void iterations_begin_at_any_time(void **state)
 {
-    (void)state;
     enum { ITERATIONS = 6 };
     for (int round = 0; round < 200; round++) {
         struct ah_sched_config config;
@@ -231,7 +225,6 @@ static void iterations_begin_at_any_time(void **state)
 /* Items of 10 ns on a device that hears of a completion after 100: two at a time leave the lane idle, many do not. */
 static void a_deep_queue_hides_what_the_driver_takes(void **state)
 {
-    (void)state;
     enum { LAYERS = 9, ITERATIONS = 3, DEPTHS = 2 };
     int64_t end_ns[DEPTHS] = {0};
     struct ah_costs costs = {.layers = LAYERS, .lanes.notify_ns = 100};
@@ -277,7 +270,6 @@ static int gathered_ahead(const struct ah_timeline *timeline, int layers)
 /* Of several ranks where parameters are frozen: gradients take no buffers, so that one serves, two gather ahead. */
 static void ranks_need_no_buffers_for_gradients_with_places_of_their_own(void **state)
 {
-    (void)state;
     enum { LAYERS = 6, ITERATIONS = 3, AHEAD = ITERATIONS * (LAYERS - 1) };
     static const struct {
         int offload_params, offload_optimizer, unsharded, least[2];
@@ -316,7 +308,6 @@ static void ranks_need_no_buffers_for_gradients_with_places_of_their_own(void **
 
 static void too_few_buffers_are_refused(void **state)
 {
-    (void)state;
     struct ah_sched *sched;
     struct ah_sched_config config = {.switches = {.layers = 4,
                                                   .world_size = 1,

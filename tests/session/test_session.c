@@ -8,7 +8,6 @@ static char model_path[160], cache[160];
 
 static int write_model(void **state)
 {
-    (void)state;
     static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 32,"
                                  " \"n_layer\": 3, \"n_head\": 4}";
     snprintf(model_path, sizeof model_path, "%s/model.json", ah_test_folder());
@@ -26,7 +25,6 @@ static struct ah_session_options small(void)
 
 static void one_stage_after_another(void **state)
 {
-    (void)state;
     struct ah_session_options options = small();
     struct ah_session *session;
     assert_ok(ah_session_open(&session, &options));
@@ -55,7 +53,6 @@ static void one_stage_after_another(void **state)
 
 static void the_size_of_micro_batches_is_chosen(void **state)
 {
-    (void)state;
     struct ah_session_options options = small();
     struct ah_session *session;
     options.micro_batch = AH_MICRO_BATCH_AUTO;
@@ -74,7 +71,6 @@ static void the_size_of_micro_batches_is_chosen(void **state)
 /* No device is opened for times that are not measured here. */
 static void a_described_machine(void **state)
 {
-    (void)state;
     struct ah_session_options options = small();
     struct ah_session *session;
     options.hardware = "a100-40g";
@@ -95,7 +91,6 @@ static void a_described_machine(void **state)
 
 static void what_is_refused(void **state)
 {
-    (void)state;
     struct {
         struct ah_session_options options;
         const char *message;
@@ -138,7 +133,6 @@ static void what_is_refused(void **state)
 /* A program that was built with fewer options. */
 static void options_of_an_older_version(void **state)
 {
-    (void)state;
     static const struct ah_plan never = {.signature = 1};
     struct ah_session_options options = small();
     struct ah_session *session;
@@ -180,7 +174,6 @@ static int64_t age_of_profile(void)
 
 static void a_contradicted_profile_is_dropped(void **state)
 {
-    (void)state;
     enum { MANY = 1000000000, FEW = 9 };
     snprintf(cache, sizeof cache, "%s", ah_test_folder()); /* another one at each call */
     assert_int_equal(age_of_profile(), -1);

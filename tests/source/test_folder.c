@@ -78,7 +78,6 @@ static void expect_found(const char *from, const char *name)
 
 static void saves_and_finds(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(save(100, 2, "first"));
     expect_text("model.safetensors", "first");
@@ -97,7 +96,6 @@ static void saves_and_finds(void **state)
 
 static void prunes_lower_steps(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(save(900, 2, "of a longer run"));
     for (int64_t step = 1; step <= 4; step++)
@@ -115,7 +113,6 @@ static void prunes_lower_steps(void **state)
 /* What is no checkpoint's is not removed with it, whatever the reason. */
 static void what_others_put_there_stays(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(save(1, 1, "one"));
     assert_ok(ah__file_write(in("step-00000001/notes"), "mine", 4));
@@ -148,7 +145,6 @@ static void what_others_put_there_stays(void **state)
 
 static void same_step_is_replaced(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(save(7, 2, "old"));
     assert_ok(save(7, 2, "new"));
@@ -159,7 +155,6 @@ static void same_step_is_replaced(void **state)
 
 static void abandoned_is_removed(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(save(1, 2, "kept"));
     struct ah_folder *folder = NULL;
@@ -177,7 +172,6 @@ static void abandoned_is_removed(void **state)
 /* A process that dies at each place between two steps of a commit leaves something complete to find. */
 static void crashes_lose_nothing(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(save(1, 3, "one"));
     pid_t child = fork();
@@ -214,7 +208,6 @@ static void expect_damaged(const char *step, const char *words)
 
 static void damage_is_found(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(save(1, 1, "abcdef"));
     char step[300];
@@ -242,7 +235,6 @@ static void damage_is_found(void **state)
 /* Temporaries of a process that is gone; another's, and names that only look alike, stay. */
 static void remains_are_swept(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(ah__folder_make(dir));
     pid_t child = fork();
@@ -272,7 +264,6 @@ static void remains_are_swept(void **state)
 
 static void the_one_before(void **state)
 {
-    (void)state;
     char *before;
     dir_new();
     for (int64_t step = 10; step <= 30; step += 10)
@@ -310,7 +301,6 @@ static bool calls_refuse(const unsigned calls[2], int error)
 /* As on a file system that knows no symbolic links. */
 static void without_links_the_highest_step_counts(void **state)
 {
-    (void)state;
     dir_new();
     pid_t child = fork();
     if (child == 0) {
@@ -333,7 +323,6 @@ static void without_links_the_highest_step_counts(void **state)
 
 static void find_refuses(void **state)
 {
-    (void)state;
     char *found = NULL;
     dir_new();
     assert_fails(ah__folder_find(&found, dir), AH_EINPUT, "run: cannot open folder: No such file");
@@ -346,7 +335,6 @@ static void find_refuses(void **state)
 
 static void check_refuses(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(ah__folder_check(dir));
     assert_ok(ah__folder_check(in("deep/er/")));
@@ -373,7 +361,6 @@ static void check_refuses(void **state)
 /* Root may write anywhere, so a child becomes another user. */
 static void unwritable_is_refused(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(ah__folder_make(dir));
     char above[128];
@@ -399,7 +386,6 @@ static void unwritable_is_refused(void **state)
 /* What the user asked for where the folder says no; a failure to read where nothing could be told. */
 static void denial_is_no_failure(void **state)
 {
-    (void)state;
     static const struct {
         int error, status;
     } causes[] = {{EACCES, AH_EINPUT}, {EPERM, AH_EINPUT}, {EROFS, AH_EINPUT}, {EIO, AH_EIO}, {ENOMEM, AH_EIO}};
@@ -426,7 +412,6 @@ static void denial_is_no_failure(void **state)
 
 static void full_disk_keeps_the_last(void **state)
 {
-    (void)state;
     static char text[20000];
     memset(text, 'x', sizeof text - 1);
     dir_new();
@@ -447,7 +432,6 @@ static void full_disk_keeps_the_last(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     dir_new();
     assert_ok(save(1, 1, "first"));
     uint64_t before = ah__alloc_count();

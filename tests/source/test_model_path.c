@@ -22,7 +22,6 @@ static const char *file_of(const char *name, const char *text)
 
 static void names_of_the_hub(void **state)
 {
-    (void)state;
     static const char *const others[] = {
         "models/none.json", "./owner/name", "/owner/name", "a/b/c", "name", "a/", "../b",
         "owner/name.gguf",  "own er/name"};
@@ -37,7 +36,6 @@ static void names_of_the_hub(void **state)
 
 static void files_of_weights(void **state)
 {
-    (void)state;
     char expected[PATH_SIZE + 32];
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
     assert_fails(ah__model_path_check(file_of("model.safetensors", "x")), AH_EINPUT,
@@ -51,7 +49,6 @@ static void files_of_weights(void **state)
 
 static void pointers(void **state)
 {
-    (void)state;
     static const char *const names[] = {"config.json", "tokenizer.model", "tokenizer.json"};
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -71,7 +68,6 @@ static void pointers(void **state)
 /* A link of a cache whose file is gone says which model is to be fetched; one that nobody reads does not matter. */
 static void dangling_links(void **state)
 {
-    (void)state;
     static const char *const names[] = {"config.json", "model.safetensors", "tokenizer.model", "vocab.txt"};
     char path[PATH_SIZE + 64];
     snprintf(folder, sizeof folder, "%s/models--Nobody--Some--Model", ah_test_folder());
@@ -111,7 +107,6 @@ static void dangling_links(void **state)
 /* Nobody waits for what a pipe has to say. */
 static void pipes(void **state)
 {
-    (void)state;
     static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json"};
     char path[PATH_SIZE];
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
@@ -130,7 +125,6 @@ static void pipes(void **state)
 
 static void other_forms(void **state)
 {
-    (void)state;
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
     file_of("params.json", "{}");
     assert_fails(ah__model_path_check(folder), AH_EINPUT,

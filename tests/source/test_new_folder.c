@@ -30,7 +30,6 @@ static int begin(struct ah_new_folder **folder)
 
 static void it_is_there_when_it_is_whole(void **state)
 {
-    (void)state;
     struct ah_new_folder *folder;
     snprintf(out, sizeof out, "%s/deep/out//", ah_test_folder());
     assert_ok(begin(&folder));
@@ -53,7 +52,6 @@ static void it_is_there_when_it_is_whole(void **state)
 /* What a killed program left is swept, and nothing else. */
 static void leftovers_are_swept(void **state)
 {
-    (void)state;
     struct ah_new_folder *folder, *second;
     snprintf(out, sizeof out, "%s/out", ah_test_folder());
     assert_int_equal(mkdir(in(out, ".tmp"), 0777), 0);
@@ -71,7 +69,6 @@ static void leftovers_are_swept(void **state)
 
 static void what_cannot_be_made_is_refused(void **state)
 {
-    (void)state;
     struct ah_new_folder *folder;
     snprintf(out, sizeof out, "%s/link", ah_test_folder());
     assert_int_equal(symlink("nowhere/there", out), 0);

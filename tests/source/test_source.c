@@ -42,7 +42,6 @@ static void assert_weights(const char *of, const char *expected)
 
 static void a_path_is_one_of_these(void **state)
 {
-    (void)state;
     const char *folder = ah_test_folder();
     char out[PATH_SIZE / 2];
     struct ah_folder *training;
@@ -63,7 +62,6 @@ static void a_path_is_one_of_these(void **state)
 
 static void configurations_are_text_of_a_file(void **state)
 {
-    (void)state;
     const char *folder = ah_test_folder();
     struct ah_source_config config;
     write(folder, "config.json", "{\"vocab_size\": 7}");
@@ -81,7 +79,6 @@ static void configurations_are_text_of_a_file(void **state)
 
 static void weights_lie_beside_it(void **state)
 {
-    (void)state;
     char folder[PATH_SIZE / 2], config[PATH_SIZE], *place;
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
     snprintf(config, sizeof config, "%s/config.json", folder);

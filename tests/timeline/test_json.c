@@ -60,7 +60,6 @@ static const cJSON *slice_at(const cJSON *events, double tid, double ts, bool at
 
 static void slices_and_rows(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = synthetic_timeline(3, 4, true);
     cJSON *tree = trace(timeline);
     size_t slices = 0;
@@ -97,7 +96,6 @@ static void slices_and_rows(void **state)
 
 static void times_keep_their_nanoseconds(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 2, 1, 1));
     struct ah_span span = {.item = {.kind = AH_ITEM_BACKWARD, .partition = 2, .iteration = 5, .recompute = true},
@@ -120,7 +118,6 @@ static void times_keep_their_nanoseconds(void **state)
 
 static void arrows_join_cause_and_effect(void **state)
 {
-    (void)state;
     /* from, to: how many in three iterations of three blocks of which one, two give parameters back */
     static struct {
         const char *from, *to;
@@ -165,7 +162,6 @@ static void arrows_join_cause_and_effect(void **state)
 
 static void a_cause_has_one_arrow_of_a_kind(void **state)
 {
-    (void)state;
     static const enum ah_item_kind kinds[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_FORWARD, AH_ITEM_FORWARD};
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
@@ -203,7 +199,6 @@ static struct ah_timeline *of_kinds(const enum ah_item_kind *kinds, int count)
 /* As a viewer shows them: "F 1". */
 static void every_kind_has_a_name(void **state)
 {
-    (void)state;
     enum ah_item_kind kinds[AH_ITEM_COUNT];
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
         kinds[kind] = (enum ah_item_kind)kind;
@@ -253,7 +248,6 @@ static void expect_arrows(const enum ah_item_kind *kinds, int count, const char 
  * the norm was known may be updated again. No arrow goes past where it went through. */
 static void arrows_pass_through_every_hand(void **state)
 {
-    (void)state;
     static const enum ah_item_kind ranks[] = {AH_ITEM_BACKWARD, AH_ITEM_REDUCE,  AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST,
                                               AH_ITEM_PREFETCH, AH_ITEM_GATHER,  AH_ITEM_FORWARD, AH_ITEM_REFETCH,
                                               AH_ITEM_GATHER,   AH_ITEM_BACKWARD};
@@ -274,7 +268,6 @@ static void arrows_pass_through_every_hand(void **state)
 
 static void failing_allocations(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = synthetic_timeline(2, 2, true);
     const char *path = trace_path();
     int status = AH_ENOMEM;

@@ -18,7 +18,6 @@ static void drawn(struct ah_buf *buf, const struct ah_timeline *predicted, const
 
 static void both_come_back(void **state)
 {
-    (void)state;
     static const int layers[] = {1, 3, 12};
     for (size_t i = 0; i < AH_LENGTH(layers); i++) {
         struct ah_timeline *predicted = synthetic_timeline(layers[i], 6, true), *again[2] = {NULL, NULL}, *copy;
@@ -49,7 +48,6 @@ static void both_come_back(void **state)
 
 static void one_alone(void **state)
 {
-    (void)state;
     struct ah_timeline *measured = synthetic_timeline(2, 4, false), *again[2] = {NULL, NULL};
     const char *path = path_of("one.json");
     assert_ok(ah__timeline_save_both(NULL, measured, path));
@@ -65,7 +63,6 @@ static void one_alone(void **state)
 /* What is no trace of ours is refused with the key. */
 static void others_are_refused(void **state)
 {
-    (void)state;
     static const char about[] = "\"otherData\": {\"measured\": {\"pid\": 2, \"title\": \"\", \"caption\": \"\", "
                                 "\"layers\": 1, \"step_ns\": 1, \"median_of_steps\": 0, "
                                 "\"fixed_bytes\": 0, \"buffer_bytes\": 0, "

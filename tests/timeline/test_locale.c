@@ -29,7 +29,6 @@ static char *everything(const struct ah_timeline *timeline)
 
 static void the_same_under_a_decimal_comma(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = synthetic_timeline(3, 3, true);
     char *plain = everything(timeline);
     ah_test_comma(true);

@@ -4,7 +4,6 @@
 
 static void table(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = synthetic_timeline(3, 5, true);
     char *text;
     size_t length;
@@ -36,7 +35,6 @@ static void table(void **state)
 
 static void empty_record(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 3, 1, 1));
     assert_fails(ah_timeline_print(timeline, stdout), AH_EINPUT, "no complete iteration");

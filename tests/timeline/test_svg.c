@@ -64,7 +64,6 @@ static void assert_inside(void)
 
 static void complete_for_few_and_many_blocks(void **state)
 {
-    (void)state;
     static const int layers[] = {1, 2, 3, 12, 48, 64};
     for (size_t i = 0; i < AH_LENGTH(layers); i++) {
         struct ah_timeline *predicted = synthetic_timeline(layers[i], 6, true);
@@ -89,7 +88,6 @@ static void complete_for_few_and_many_blocks(void **state)
 
 static void either_panel_may_be_missing(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = synthetic_timeline(3, 4, false);
     draw(NULL, timeline, 0);
     assert_well_formed();
@@ -106,7 +104,6 @@ static void either_panel_may_be_missing(void **state)
 
 static void one_iteration_is_enough(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = synthetic_timeline(2, 1, true);
     draw(timeline, NULL, 0);
     assert_well_formed();
@@ -130,7 +127,6 @@ static void ends_of(double ends[2])
 
 static void same_time_scale(void **state)
 {
-    (void)state;
     struct ah_timeline *fast = synthetic_timeline(3, 6, true), *slow = synthetic_timeline(3, 6, false);
     for (int slower = 0; slower < 2; slower++) {
         double ends[2];
@@ -147,7 +143,6 @@ static void same_time_scale(void **state)
 
 static void failing_allocations(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = synthetic_timeline(2, 3, true);
     char path[160];
     snprintf(path, sizeof path, "%s/timeline.svg", ah_test_folder());

@@ -26,7 +26,6 @@ static struct ah_timeline *plain(int64_t first, int count)
 
 static void last_followed_pair(void **state)
 {
-    (void)state;
     static const struct {
         int64_t from;
         int count;
@@ -53,7 +52,6 @@ static void last_followed_pair(void **state)
 /* A record says any numbers: none takes memory for all iterations between two of them. */
 static void far_iterations_are_refused(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = plain(0, 3);
     struct ah_view view;
     span(timeline, AH_ITEM_FORWARD, (int64_t)1 << 50, 320, 350);
@@ -63,7 +61,6 @@ static void far_iterations_are_refused(void **state)
 
 static void iterations_without_backward_do_not_count(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = plain(0, 3);
     span(timeline, AH_ITEM_FORWARD, 3, 320, 350);
     struct ah_view view;
@@ -80,7 +77,6 @@ static void iterations_without_backward_do_not_count(void **state)
 
 static void lanes_are_cut_to_the_view(void **state)
 {
-    (void)state;
     struct ah_timeline *timeline = plain(0, 5);
     struct ah_view view;
     assert_ok(ah__view_init(&view, timeline));

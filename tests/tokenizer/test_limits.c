@@ -43,7 +43,6 @@ static double cpu_seconds(void)
 /* A decoder that makes much of one token. */
 static void one_token_grows(void **state)
 {
-    (void)state;
     static const char grows[] = "{\"type\": \"Replace\", \"pattern\": {\"String\": \"a\"}, \"content\": "
                                 "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}";
     struct ah_buf decoder = {0};
@@ -73,7 +72,6 @@ static void one_token_grows(void **state)
 /* Each token is within the limit, all together are not. */
 static void all_tokens_grow(void **state)
 {
-    (void)state;
     static const char decoder[] =
         "{\"type\": \"Sequence\", \"decoders\": [{\"type\": \"Replace\", \"pattern\": {\"String\": \"a\"}, "
         "\"content\": \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": "
@@ -92,7 +90,6 @@ static void all_tokens_grow(void **state)
 
 static void long_added_tokens_are_refused(void **state)
 {
-    (void)state;
     static char content[AH_ADDED_TOKEN_BYTES + 2];
     const struct ah_tokenizer *tokenizer = NULL;
     for (int normalized = 0; normalized < 2; normalized++) {
@@ -119,7 +116,6 @@ static void long_added_tokens_are_refused(void **state)
 /* The longest token but for its last letter at every place of a text: found nowhere, in seconds. */
 static void almost_tokens_take_seconds(void **state)
 {
-    (void)state;
     static char content[AH_ADDED_TOKEN_BYTES + 1], text[LETTERS];
     struct ah_buf added = {0};
     const struct ah_tokenizer *tokenizer;
@@ -142,7 +138,6 @@ static void almost_tokens_take_seconds(void **state)
 /* As many as a large file has: each costs about the same. Some twice, which the first time counts. */
 static void many_added_tokens_are_quick(void **state)
 {
-    (void)state;
     enum { TOKENS = 100000 };
     struct ah_buf added = {0};
     const struct ah_tokenizer *tokenizer;
@@ -171,7 +166,6 @@ static void many_added_tokens_are_quick(void **state)
 
 static void no_text_has_no_tokens(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer;
     int32_t *ids;
     int64_t count;

@@ -120,7 +120,6 @@ static void ids_are(const struct ah_tokenizer *tokenizer, const char *text, bool
 /* Special pieces are found where their text stands, and what is between them is a text of its own. */
 static void special_pieces_are_found(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer = open_with(BPE, NULL, NULL);
     assert_string_equal(tokenizer->name, "tokenizer.model");
     assert_int_equal(tokenizer->vocab_size, 9);
@@ -133,7 +132,6 @@ static void special_pieces_are_found(void **state)
 
 static void text_begins_and_ends_as_the_model_says(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer = open_with(BPE, NULL, NULL);
     assert_true(tokenizer->has_bos && tokenizer->bos == 1);
     assert_true(tokenizer->has_eos && tokenizer->eos == 2);
@@ -147,7 +145,6 @@ static void text_begins_and_ends_as_the_model_says(void **state)
 
 static void config_says_what_stands_around(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer =
         open_with(BPE, "tokenizer_config.json", "{\"add_bos_token\": false, \"add_eos_token\": true}");
     assert_ids(tokenizer, "ab", true, 7, 2);
@@ -166,7 +163,6 @@ static void config_says_what_stands_around(void **state)
 /* Where tokenizer_config.json does not name the class, config.json does. */
 static void class_is_the_models(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer = open_with(UNIGRAM, "config.json", "{\"model_type\": \"t5\"}");
     assert_int_equal(tokenizer->vocab_size, 109);
     assert_ids(tokenizer, "ab", true, 7, 2);
@@ -178,7 +174,6 @@ static void class_is_the_models(void **state)
 
 static void the_added_space_is_where_it_is_told(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer = open_with(BPE, "tokenizer_config.json", "{\"add_prefix_space\": false}");
     char *text;
     size_t length;
@@ -192,7 +187,6 @@ static void the_added_space_is_where_it_is_told(void **state)
 
 static void added_tokens_are_found(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer = open_with(BPE, "added_tokens.json", "{\"<pad>\": 9}");
     assert_int_equal(tokenizer->vocab_size, 10);
     assert_ids(tokenizer, "ab<pad>", false, 7, 9);
@@ -202,7 +196,6 @@ static void added_tokens_are_found(void **state)
 /* Unknown characters in a row are one, and the text says that something was there. */
 static void unknown_text_is_told(void **state)
 {
-    (void)state;
     char *text;
     size_t length;
     const int32_t ids[] = {3, 0, 4};
@@ -217,7 +210,6 @@ static void unknown_text_is_told(void **state)
 /* Unused pieces are put together on the way to others, and taken apart where they are left. */
 static void unused_pieces_are_taken_apart(void **state)
 {
-    (void)state;
     struct ah_buf model = {0};
     const struct ah_tokenizer *tokenizer;
     pieces_put(&model);
@@ -236,7 +228,6 @@ static void unused_pieces_are_taken_apart(void **state)
 /* A folder with both files is read as ever. */
 static void tokenizer_json_wins(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer =
         open_with(BPE, "tokenizer.json", "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"merges\": []}}");
     assert_string_equal(tokenizer->name, "tokenizer.json");
@@ -253,7 +244,6 @@ static void refused(const struct ah_buf *model, const char *expected)
 
 static void models_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int type, trainer;
@@ -281,7 +271,6 @@ static void models_are_refused(void **state)
 
 static void other_files_are_refused(void **state)
 {
-    (void)state;
     static const char rank[] = "IQ== 0\nIg== 1\n";
     static const char rules[] = "\x04\0\0\0abcdefg", fallback[] = {(char)((35 << 3 & 0x7f) | 0x80), 35 >> 4, 1};
     struct ah_buf model = {0};
@@ -313,7 +302,6 @@ static void other_files_are_refused(void **state)
 /* Classes that have other ids than the file. */
 static void classes_are_refused(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer;
     const char *folder =
         folder_with(UNIGRAM, "tokenizer_config.json", "{\"tokenizer_class\": \"XLMRobertaTokenizer\"}");
@@ -324,7 +312,6 @@ static void classes_are_refused(void **state)
 /* Wherever a model is cut off, it is refused or has fewer pieces. */
 static void cut_models_are_survived(void **state)
 {
-    (void)state;
     char path[PATH_SIZE];
     struct ah_buf model = {0};
     size_t length, refusals = 0;

@@ -55,7 +55,6 @@ static int split(struct ah_buf *words, const char *pattern, enum ah_split_behavi
 
 static void splits(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         struct ah_buf words;
         assert_ok(split(&words, rows[i].pattern, rows[i].behavior, rows[i].invert, rows[i].text, strlen(rows[i].text)));
@@ -67,7 +66,6 @@ static void splits(void **state)
 
 static void flags_before_branches_are_refused(void **state)
 {
-    (void)state;
     static const char *const patterns[] = {"(?:a(?i)b|c)", "(?i)a|b", "x((?i)(a|b)|c)"};
     struct ah_buf words;
     for (size_t i = 0; i < AH_LENGTH(patterns); i++)
@@ -78,7 +76,6 @@ static void flags_before_branches_are_refused(void **state)
 /* A match, and a text of many that are each within the limit, end with a message instead of after hours. */
 static void steps_are_bounded(void **state)
 {
-    (void)state;
     enum { LENGTH = 1 << 20 };
     static char text[LENGTH];
     struct ah_buf words;
@@ -96,7 +93,6 @@ static void steps_are_bounded(void **state)
 /* Long runs that every pattern in use passes over with one step back are no reason to refuse a text. */
 static void long_runs_pass(void **state)
 {
-    (void)state;
     enum { LENGTH = 1 << 20 };
     static const char pattern[] = "'s| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
     static char text[LENGTH];
@@ -113,7 +109,6 @@ static void long_runs_pass(void **state)
 /* Replacements that multiply are refused before they take all memory. */
 static void normalizers_are_bounded(void **state)
 {
-    (void)state;
     char thousand[1001];
     memset(thousand, 'a', 1000);
     thousand[1000] = 0;

@@ -9,7 +9,6 @@
 
 static void bytes_there_and_back(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer;
     const char text[] = "a\0\xff\n";
     int32_t *ids;
@@ -41,7 +40,6 @@ static void bytes_there_and_back(void **state)
 
 static void a_folder_that_says_nothing_has_bytes(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer;
     assert_ok(ah__tokenizer_open(&tokenizer, ah_test_folder()));
     assert_ptr_equal(tokenizer, &ah__tokenizer_bytes);
@@ -52,7 +50,6 @@ static void a_folder_that_says_nothing_has_bytes(void **state)
 static int pairs_encode(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text,
                         size_t length)
 {
-    (void)tokenizer;
     if (length % 2)
         return ah__fail(AH_EINPUT, "found an odd number of bytes");
     AH_TRY(ah__new(ids, length / 2, sizeof **ids));
@@ -67,7 +64,6 @@ static const struct ah_tokenizer pairs = {
 
 static void text_goes_through_its_tokenizer(void **state)
 {
-    (void)state;
     char path[300];
     struct ah_tokens *tokens;
     int32_t ids[2], targets[2];
@@ -95,7 +91,6 @@ static void text_goes_through_its_tokenizer(void **state)
 /* Whoever has one beside the model wants no bytes. */
 static void a_tokenizer_that_is_not_read_is_refused(void **state)
 {
-    (void)state;
     static const char *const names[] = {"tekken.json", "vocab.txt", "tokenizer.model.v3"};
     static const char *const makers[] = {"by transformers.PreTrainedTokenizerFast.from_pretrained(FOLDER)",
                                          "by AutoTokenizer.from_pretrained(FOLDER)",

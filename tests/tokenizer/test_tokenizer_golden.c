@@ -122,13 +122,11 @@ static void gguf_run(const char *kind)
 
 static void gguf_llama3(void **state)
 {
-    (void)state;
     gguf_run("llama3");
 }
 
 static void gguf_qwen2(void **state)
 {
-    (void)state;
     gguf_run("qwen2");
 }
 

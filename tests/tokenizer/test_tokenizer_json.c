@@ -72,7 +72,6 @@ static void ids_are(const struct ah_tokenizer *tokenizer, const char *text, size
 
 static void documents_and_prompts(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer = open_with(NULL, NULL);
     assert_string_equal(tokenizer->name, "tokenizer.json");
     assert_int_equal(tokenizer->vocab_size, 12);
@@ -96,7 +95,6 @@ static void documents_and_prompts(void **state)
 
 static void decoding_names_what_is_no_id(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer = open_with(NULL, NULL);
     char *text;
     size_t length;
@@ -116,7 +114,6 @@ static void decoding_names_what_is_no_id(void **state)
 /* Unknown characters vanish without an unknown token, and what stood around them may merge. */
 static void unknown_characters(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer = open_with(NULL, NULL);
     assert_ids(tokenizer, "a.b", false, 4);
     ah__tokenizer_close(tokenizer);
@@ -133,7 +130,6 @@ static void unknown_characters(void **state)
 /* What is no UTF-8 is U+FFFD, one for each wrong part. */
 static void wrong_text_is_repaired(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer =
         open_with("model", "{\"type\": \"BPE\", \"unk_token\": \"?\", \"vocab\": {\"a\": 0, \"\xef\xbf\xbd\": 1, "
                            "\"?\": 2}, \"merges\": []}");
@@ -146,7 +142,6 @@ static void wrong_text_is_repaired(void **state)
 /* A word of a million letters takes n log n steps. */
 static void long_words(void **state)
 {
-    (void)state;
     enum { LETTERS = 1 << 20 };
     const struct ah_tokenizer *tokenizer = open_with(NULL, NULL);
     char *text;
@@ -176,7 +171,6 @@ static void write_beside(const char *name, const char *text)
 
 static void special_ids(void **state)
 {
-    (void)state;
     char config[PATH_SIZE + 16];
     snprintf(config, sizeof config, "%s/config.json", folder_with(NULL, NULL));
     write_beside("config.json", "{\"bos_token_id\": 50256, \"eos_token_id\": 2}");
@@ -205,7 +199,6 @@ static void special_ids(void **state)
 /* A text told token by token is the text, in whole characters. */
 static void streams(void **state)
 {
-    (void)state;
     static const char *const kinds[] = {"gpt2", "llama2", "metaspace"};
     static const char text[] = " na\xc3\xafve \xe4\xba\xba\xe4\xba\xba \xf0\x9f\x91\xa9\xe2\x80\x8d "
                                "\xf0\x9f\x91\xa9 end";
@@ -237,7 +230,6 @@ static void streams(void **state)
 
 static void a_stream_ends_in_the_middle(void **state)
 {
-    (void)state;
     struct ah_token_stream bytes = {.tokenizer = &ah__tokenizer_bytes};
     struct ah_buf told = {0};
     assert_ok(ah__token_stream_next(&told, &bytes, 0xe4)); /* byte-level tokens pass as they are */
@@ -294,7 +286,6 @@ static void same_ids(const struct ah_tokenizer *a, const struct ah_tokenizer *b,
 
 static void vocab_and_merges(void **state)
 {
-    (void)state;
     static const char text[] = "All human beings<|endoftext|> are born  free, don't they? E\xcc\x81t\xc3\xa9 12345 x";
     char original[PATH_SIZE], path[2 * PATH_SIZE];
     const struct ah_tokenizer *golden, *older;
@@ -332,7 +323,6 @@ static void vocab_and_merges(void **state)
 /* What transformers 5.24 gives for the same folders: tests/hf/folders asks it. */
 static void what_stands_around_older_files(void **state)
 {
-    (void)state;
 #define ADDS "{\"add_bos_token\": true, "
 #define OPT "\"bos_token\": {\"content\": \"the\"}, \"tokenizer_class\": \"GPT2Tokenizer\""
 #define QWEN2 "\"tokenizer_class\": \"Qwen2Tokenizer\""
@@ -428,7 +418,6 @@ static const struct {
 
 static void refuses(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(refused); i++) {
         const struct ah_tokenizer *tokenizer = NULL;
         folder_with(refused[i].key, refused[i].value);
@@ -443,7 +432,6 @@ static void refuses(void **state)
 /* Whichever request for memory is refused: one line, nothing lost. */
 static void no_memory(void **state)
 {
-    (void)state;
     const struct ah_tokenizer *tokenizer;
     folder_with(NULL, NULL);
     for (uint64_t n = 1;; n++) {

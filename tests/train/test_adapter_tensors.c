@@ -86,7 +86,6 @@ static void expect(const struct ah_adapter_tensors *adapter, const char *name, i
 /* PEFT's rank and lora_alpha are 8 where nothing is said. */
 static void what_is_not_said_is_as_peft_has_it(void **state)
 {
-    (void)state;
     static const struct entry entries[] = {FACTORS(0, "q_proj", 8), FACTORS(1, "q_proj", 8)};
     struct ah_adapter_tensors adapter;
     struct ah_model *model = model_new(false);
@@ -104,7 +103,6 @@ static void what_is_not_said_is_as_peft_has_it(void **state)
 /* Narrower modules get zeros, and what scales them otherwise is in the second factor. */
 static void patterns_widen_and_scale(void **state)
 {
-    (void)state;
     static const struct entry entries[] = {FACTORS(0, "q_proj", 1), FACTORS(1, "q_proj", 2), FACTORS(0, "v_proj", 2),
                                            FACTORS(1, "v_proj", 2)};
     static const float narrow[] = {1, 2, 3, 4, 0, 0, 0, 0}, plain[] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -132,7 +130,6 @@ static void patterns_widen_and_scale(void **state)
 /* A wider module makes all wide; the scale of all stays, whatever it is divided by. */
 static void a_wider_module_keeps_the_scale(void **state)
 {
-    (void)state;
     static const struct entry entries[] = {FACTORS(0, "q_proj", 3), FACTORS(1, "q_proj", 3), FACTORS(0, "v_proj", 2),
                                            FACTORS(1, "v_proj", 2)};
     static const float padded[] = {1, 2, 0, 3, 4, 0, 5, 6, 0, 7, 8, 0};
@@ -159,7 +156,6 @@ static void a_wider_module_keeps_the_scale(void **state)
 
 static void layers_without_adapters_stay(void **state)
 {
-    (void)state;
     static const struct entry entries[] = {FACTORS(1, "q_proj", 2)};
     static const char *const configs[] = {
         "{\"peft_type\": \"LORA\", \"r\": 2, \"target_modules\": [\"q_proj\"], \"layers_to_transform\": [1]}",
@@ -183,7 +179,6 @@ static void layers_without_adapters_stay(void **state)
 /* Names with the adapter's in them, and those of what PEFT wraps. */
 static void names_of_a_state_dict(void **state)
 {
-    (void)state;
     static const struct entry entries[] = {
         {LAYER "0.self_attn.q_proj.lora_A.default.weight", 2, WIDTH},
         {LAYER "0.self_attn.q_proj.lora_B.default.weight", WIDTH, 2},
@@ -213,7 +208,6 @@ static void names_of_a_state_dict(void **state)
 /* An embedding of more rows is a model of more tokens; a head of its own beside a tied embedding unties it. */
 static void tables_change_the_model(void **state)
 {
-    (void)state;
     static const struct {
         struct entry embedding, head;
         const char *whole;
@@ -278,7 +272,6 @@ static void tables_change_the_model(void **state)
 
 static void what_does_not_fit_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *rest; /* of the configuration */
         struct entry entry;

@@ -27,7 +27,6 @@ static char *out_of(char path[PATH_SIZE], const struct place *place, const char 
 
 static int stop_at_4(const struct ah_step *step, void *context)
 {
-    (void)context;
     return step->step >= 4;
 }
 
@@ -35,7 +34,6 @@ static int stop_at_4(const struct ah_step *step, void *context)
  * in micro-batches, and with a limit that clips some steps. */
 static void resumes_from_the_masters(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *saved;
         int64_t micro_batch;
@@ -87,7 +85,6 @@ static void note_of_types(const char *line, void *context)
  * same again. */
 static void states_are_converted_when_asked(void **state)
 {
-    (void)state;
     static const struct {
         const char *moments;
         enum ah_dtype dtype;
@@ -136,7 +133,6 @@ static void states_are_converted_when_asked(void **state)
 /* The same masters in both files, rounded in one. */
 static void saves_rounded_or_whole(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     struct ah_safetensors *rounded, *whole, *optimizer;
@@ -186,7 +182,6 @@ static void note_count(const char *line, void *context)
 /* Another dtype is another training; another way to multiply is said. */
 static void what_changes_bits_is_kept_or_told(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char path[PATH_SIZE];

@@ -125,16 +125,12 @@ static int save(const char *dir, struct ah_checkpoint *state, struct fixture *f)
 
 static int copy_of_nothing(const void **values, int param, enum ah_run_state which, void *buffer, void *context)
 {
-    (void)param;
-    (void)which;
-    (void)context;
     *values = buffer;
     return AH_OK;
 }
 
 static void what_goes_in_comes_out(void **state)
 {
-    (void)state;
     struct fixture device, host, bare;
     char data[] = "/some/data", dir[PATH_SIZE];
     snprintf(dir, sizeof dir, "%s", ah_test_folder());
@@ -164,7 +160,6 @@ static void what_goes_in_comes_out(void **state)
 
 static void names_are_hugging_faces(void **state)
 {
-    (void)state;
     static const char *const names[] = {"transformer.wte.weight", "transformer.wpe.weight",
                                         "transformer.h.1.attn.c_attn.weight", "transformer.h.0.mlp.c_proj.bias",
                                         "transformer.ln_f.bias"};
@@ -187,7 +182,6 @@ static void names_are_hugging_faces(void **state)
 
 static void infinity_is_not_saved(void **state)
 {
-    (void)state;
     static const enum ah_run_state places[] = {AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2};
     struct fixture f;
     char data[] = "d", dir[PATH_SIZE];
@@ -213,7 +207,6 @@ static void infinity_is_not_saved(void **state)
 /* A folder that is whole by its checksums, but not by what it says. */
 static void wrong_state(void **state)
 {
-    (void)state;
     struct fixture f;
     char data[] = "d", dir[PATH_SIZE], path[PATH_SIZE + 32];
     snprintf(dir, sizeof dir, "%s", ah_test_folder());
@@ -238,7 +231,6 @@ static void damage(const char *dir, const char *file)
 /* The newest whole one, and why; but one that was named is the one that is meant. */
 static void a_damaged_one_gives_way_to_the_one_before(void **state)
 {
-    (void)state;
     struct fixture f;
     char data[] = "d", dir[PATH_SIZE], newest[PATH_SIZE + 32];
     snprintf(dir, sizeof dir, "%s", ah_test_folder());
@@ -272,7 +264,6 @@ static void a_damaged_one_gives_way_to_the_one_before(void **state)
 /* Whole by its own word, but of too few files, or of another kind. */
 static void an_incomplete_one_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } rows[] = {
@@ -297,7 +288,6 @@ static void an_incomplete_one_is_refused(void **state)
 /* A writer that keeps one checkpoint takes away what a reader has just found. */
 static void a_reader_beside_a_writer_gets_a_whole_one(void **state)
 {
-    (void)state;
     enum { SAVES = 60 };
     struct fixture f;
     char data[] = "d", dir[PATH_SIZE];
@@ -331,7 +321,6 @@ static void a_reader_beside_a_writer_gets_a_whole_one(void **state)
  * are whole. */
 static void ties_are_saved_as_they_are_used(void **state)
 {
-    (void)state;
     static const uint32_t ties[] = {0x3f808000, 0xbf808000, 0x3f818000};
     static const uint16_t used[] = {0x3f81, 0xbf81, 0x3f82};
     struct fixture f;

@@ -12,7 +12,6 @@ static char notes[2048];
 
 static void keep_note(const char *line, void *context)
 {
-    (void)context;
     size_t length = strlen(notes);
     snprintf(notes + length, sizeof notes - length, "%s\n", line);
 }
@@ -42,14 +41,12 @@ static struct ah_train_options options_on(const struct place *place, const char 
 
 static int stop_at_3(const struct ah_step *step, void *context)
 {
-    (void)context;
     return step->step >= 3;
 }
 
 /* Stopped and resumed gives the same bits; what is cut or left out is told; other examples are refused. */
 static void examples_train_and_resume(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char whole[PATH_SIZE], part[PATH_SIZE], data[PATH_SIZE];
@@ -78,7 +75,6 @@ static void examples_train_and_resume(void **state)
 /* The same tokens, packed or not, train the same bits. */
 static void packed_text_is_the_same_text(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char plain[PATH_SIZE], unpacked[PATH_SIZE], data[PATH_SIZE], *text;
@@ -100,7 +96,6 @@ static void packed_text_is_the_same_text(void **state)
 /* What is said of data once holds when the training goes on. */
 static void a_format_is_kept(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char whole[PATH_SIZE], part[PATH_SIZE], data[PATH_SIZE];
@@ -130,7 +125,6 @@ static void a_format_is_kept(void **state)
  * loads the folder, finds it. */
 static void conversations_train_and_resume(void **state)
 {
-    (void)state;
     static const char template[] = "{% for m in messages %}{{ m.role[0] }}{{ m.content }};{% endfor %}"
                                    "{% if add_generation_prompt %}a{% endif %}";
     struct place place;
@@ -176,7 +170,6 @@ static void conversations_train_and_resume(void **state)
 /* Templates beside the default: the one for tools is used, all are saved, and the training goes on with them. */
 static void more_templates_are_kept(void **state)
 {
-    (void)state;
     static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 64, \"n_embd\": 16, "
                                  "\"n_layer\": 3, \"n_head\": 2}";
     static const char plain[] = "{% for m in messages %}{{ m.content }}{% endfor %}";
@@ -224,7 +217,6 @@ static void more_templates_are_kept(void **state)
 /* The token that ends a text is part of the data: kept when the training goes on, and another one is refused. */
 static void an_end_is_kept(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char whole[PATH_SIZE], part[PATH_SIZE], none[PATH_SIZE], data[PATH_SIZE], model[PATH_SIZE - 64];
@@ -271,7 +263,6 @@ static void an_end_is_kept(void **state)
 /* Steps that pass over the training part so often, and no steps beside them. */
 static void epochs_are_steps(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char out[PATH_SIZE];

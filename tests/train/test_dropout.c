@@ -19,7 +19,6 @@ static struct ah_train_options own(struct ah_train_options options)
 
 static void dropout_is_refused_or_left_out(void **state)
 {
-    (void)state;
     struct place place, plain;
     struct ah_train_result result;
     char words[PATH_SIZE + 64];
@@ -43,7 +42,6 @@ static void dropout_is_refused_or_left_out(void **state)
 /* What the training was told is kept for the next one like it; one that goes on has a configuration of its own. */
 static void it_is_told_once(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char like[PATH_SIZE];

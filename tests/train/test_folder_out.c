@@ -59,7 +59,6 @@ static struct ah_train_options options_in(const struct place *place, const char 
  * them from there, when the model's folder is long gone. */
 static void files_of_the_model_go_along(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char model[PATH_SIZE], out[PATH_SIZE], checkpoint[PATH_SIZE];
@@ -108,7 +107,6 @@ static void files_of_the_model_go_along(void **state)
 
 static void a_generation_config_is_copied(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char model[PATH_SIZE], out[PATH_SIZE], path[PATH_SIZE];
@@ -173,7 +171,6 @@ static void expect_same_tensors(const char *whole, const char *sharded, int64_t 
 /* In several files or in one, what is trained is the same; changing it between is fine and leaves nothing behind. */
 static void a_large_model_lies_in_several_files(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char whole[PATH_SIZE], out[PATH_SIZE], path[PATH_SIZE], name[AH_SHARDS_NAME_SIZE];
@@ -216,7 +213,6 @@ static char notes[4096];
 
 static void keep_notes(const char *line, void *context)
 {
-    (void)context;
     size_t used = strlen(notes);
     snprintf(notes + used, sizeof notes - used, "%s\n", line);
 }
@@ -275,7 +271,6 @@ static void spoken_folder(char folder[PATH_SIZE], const struct place *place)
  * it is said that they are not. */
 static void a_configuration_is_as_good_as_its_folder(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result, again;
     char model[PATH_SIZE], config[PATH_SIZE], out[PATH_SIZE], more[PATH_SIZE], profile[PATH_SIZE];
@@ -306,7 +301,6 @@ static void a_configuration_is_as_good_as_its_folder(void **state)
 /* Texts are bytes for vocabularies of bytes, or where that is asked for. */
 static void bytes_are_asked_for(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     struct ah_eval_result evaluated;

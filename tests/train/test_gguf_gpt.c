@@ -26,7 +26,6 @@ static const char *config_of(struct ah_model **model, const char *path)
 /* Turned matrices, queries, keys and values part by part, positions in F32. */
 static void a_file_is_written_as_it_was(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *part; /* of the configuration */
     } rows[] = {{"gpt2", "\"activation_function\": \"gelu_new\""}, {"gptneox", "\"rotary_pct\": 0.25"}};
@@ -59,7 +58,6 @@ static void model_of(struct ah_model **model, const char *config)
 
 static void what_llama_cpp_computes_otherwise_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *config, *words;
     } rows[] = {
@@ -90,7 +88,6 @@ static void what_llama_cpp_computes_otherwise_is_refused(void **state)
 /* A file's keys with nothing but an embedding in it give the configuration back. */
 static void configurations_come_back(void **state)
 {
-    (void)state;
     static const char *const configs[] = {
         GPT2 ", \"n_inner\": 24, \"tie_word_embeddings\": false, \"activation_function\": \"gelu\", "
              "\"layer_norm_epsilon\": 0.001}",
@@ -124,7 +121,6 @@ static void configurations_come_back(void **state)
 /* llama.cpp wants a head of a GPT-NeoX, whose embedding is it. */
 static void a_tied_neox_has_a_head_there(void **state)
 {
-    (void)state;
     struct ah_model *model;
     struct {
         const char *config;

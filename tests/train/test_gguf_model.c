@@ -145,7 +145,6 @@ static void check_values(const char *name)
 
 static void parameters_have_their_values(void **state)
 {
-    (void)state;
     check_values("llama");
     check_values("qwen3");
     check_values("gpt2");
@@ -166,7 +165,6 @@ static void check_config(const char *name, const char *const *parts)
 
 static void configuration_is_the_families(void **state)
 {
-    (void)state;
     static const char *const llama[] = {"\"model_type\": \"llama\"",
                                         "\"vocab_size\": 268",
                                         "\"hidden_size\": 32",
@@ -188,7 +186,6 @@ static void configuration_is_the_families(void **state)
 /* Bytes are tokens, "a" and its neighbours merge, BOS stands in front of a prompt. */
 static void tokenizer_is_in_the_file(void **state)
 {
-    (void)state;
     static const int32_t expected[] = {1, 267, 262, 259, 103}; /* <s> _abc c _ <0x64> */
     char path[512];
     const struct ah_tokenizer *tokenizer;
@@ -206,7 +203,6 @@ static void tokenizer_is_in_the_file(void **state)
 /* A training from a file is one from a folder: its checkpoint has all that a model needs, and gives the same values. */
 static void a_file_trains_and_becomes_a_folder(void **state)
 {
-    (void)state;
     struct place place;
     char path[512], saved[PATH_SIZE];
     struct ah_train_result result;
@@ -263,7 +259,6 @@ static void expect_round_trip(const char *text, bool adds_one)
 
 static void a_folder_becomes_a_file(void **state)
 {
-    (void)state;
     static const char *const families[] = {
         llama_config,
         "{\"model_type\": \"mistral\", " SIZES ", \"sliding_window\": 5}",
@@ -311,7 +306,6 @@ static void expect_same_ids(const char *a, const char *b, const char *text)
 /* Of a file into a folder, whose tokenizer.json has merges, and into a file, which has scores again. */
 static void pieces_of_sentencepiece_go_both_ways(void **state)
 {
-    (void)state;
     char path[512], folder[PATH_SIZE], file[PATH_SIZE];
     struct place place;
     struct ah_train_result result;
@@ -337,7 +331,6 @@ static void pieces_of_sentencepiece_go_both_ways(void **state)
 /* Nothing is left of a file that is refused (tests/gguf/test_llamacpp.c has the configurations). */
 static void what_llama_cpp_lacks_is_not_written(void **state)
 {
-    (void)state;
     char folder[PATH_SIZE], file[PATH_SIZE];
     folder_with(folder, llama_config, "llama2");
     assert_fails(ah_export_gguf(at(file, folder, "out.gguf"), folder, "f32"), AH_EINPUT, "key 'model.merges': found ");
@@ -364,7 +357,6 @@ static void expect_part_refused(const char *kind, uint32_t parts, const char *wo
 
 static void parts_of_models_are_refused(void **state)
 {
-    (void)state;
     expect_part_refused("adapter", 0, "key 'general.type': found 'adapter', expected 'model': merge it into its model");
     expect_part_refused("mmproj", 0, "found 'mmproj', expected 'model': it has what sees images");
     expect_part_refused("model", 3, "key 'split.count': found 3, expected a whole model: llama-gguf-split --merge");
@@ -374,7 +366,6 @@ static void parts_of_models_are_refused(void **state)
 /* Whichever file a folder has its template in. */
 static void templates_go_into_the_file(void **state)
 {
-    (void)state;
     static const char list[] = "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"other\"}, "
                                "{\"name\": \"default\", \"template\": \"of the list\"}]}";
     static const struct {
@@ -401,7 +392,6 @@ static void templates_go_into_the_file(void **state)
 /* Halves and eighths: what gguf's own reader gives is checked by hand; here, that they are near and stay so. */
 static void types_round_as_they_say(void **state)
 {
-    (void)state;
     static const struct {
         const char *type;
         double most; /* of the largest value of a tensor, which is below 1 */
@@ -427,7 +417,6 @@ static void types_round_as_they_say(void **state)
 /* An architecture that is no family here. */
 static void others_are_refused_by_name(void **state)
 {
-    (void)state;
     char path[512];
     struct ah_model *model;
     const struct ah_tokenizer *tokenizer;

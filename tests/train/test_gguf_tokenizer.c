@@ -120,7 +120,6 @@ static void expect_falling_scores(const char *path, int32_t first, int32_t count
 /* With a token of its own behind the pieces. */
 static void tokenizer_model_goes_into_the_file(void **state)
 {
-    (void)state;
     char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
     folder_with_pieces(folder, "pieces_bpe");
     write_text(at(path, folder, "tokenizer_config.json"),
@@ -163,7 +162,6 @@ static void expect_token(const char *path, int32_t id, const char *token, int64_
  * special or looks so. */
 static void added_tokens_have_their_types(void **state)
 {
-    (void)state;
     char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
     folder_with_pieces(folder, "pieces_bpe");
     write_text(at(path, folder, "tokenizer_config.json"),
@@ -179,7 +177,6 @@ static void added_tokens_have_their_types(void **state)
 /* llama.cpp adds a space behind added tokens, whatever the folder says: that is told. */
 static void other_ids_behind_added_tokens_are_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *config, *expected;
     } rows[] = {
@@ -208,7 +205,6 @@ static void other_ids_behind_added_tokens_are_told(void **state)
 
 static void other_pieces_are_refused(void **state)
 {
-    (void)state;
     char folder[PATH_SIZE], file[PATH_SIZE];
     folder_with_pieces(folder, "pieces_unigram");
     assert_fails(ah_export_gguf(at(file, folder, "out.gguf"), folder, "f16"), AH_EINPUT,
@@ -219,7 +215,6 @@ static void other_pieces_are_refused(void **state)
 /* Gemma's: runs of spaces are tokens of their own, and merge. */
 static void tokens_of_spaces_merge(void **state)
 {
-    (void)state;
     struct ah_buf json = {0};
     char folder[PATH_SIZE], path[PATH_SIZE], file[PATH_SIZE];
     ah__buf_printf(&json, "{\"added_tokens\": [");
@@ -262,7 +257,6 @@ static void write_with(const char *path, const char *tokenizer, const char *from
 /* Steps of the same kinds with other texts are not SentencePiece's. */
 static void only_its_marks_are_sentencepieces(void **state)
 {
-    (void)state;
     static const struct {
         const char *tokenizer, *from, *to, *words;
     } rows[] = {
@@ -329,7 +323,6 @@ static void expect_digits(const char *pre, int64_t count)
 
 static void unknown_tokenizers_split_as_llama_cpp_does(void **state)
 {
-    (void)state;
     expect_digits("gpt-2", 1);
     expect_digits("default", 2);
     expect_digits(NULL, 2);
@@ -338,7 +331,6 @@ static void unknown_tokenizers_split_as_llama_cpp_does(void **state)
 /* By every command that reads the tokenizer, from here. */
 static void a_split_by_default_is_told(void **state)
 {
-    (void)state;
     char path[PATH_SIZE], *note;
     snprintf(path, sizeof path, "%s/digits.gguf", ah_test_folder());
     digits_write(path, "gpt-2");

@@ -36,7 +36,6 @@ static void expect_own(const char *dir, const char *name)
 
 static void a_resumed_folder_writes_its_own(void **state)
 {
-    (void)state;
     static const char *const names[] = {"metrics.jsonl", "plan.json", "profile.json",
                                         "timeline.svg",  "loss.svg",  "timeline.json"};
     struct place place;
@@ -53,7 +52,6 @@ static void a_resumed_folder_writes_its_own(void **state)
 
 static void a_report_is_the_folders_own(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char named[PATH_SIZE + 8], target[PATH_SIZE + 16];
@@ -137,7 +135,6 @@ static void link_to(const char *folder, const char *name, const char *target)
 
 static void links_out_of_a_model_are_not_passed_on(void **state)
 {
-    (void)state;
     struct place place;
     char base[PATH_SIZE], folder[PATH_SIZE], inside[PATH_SIZE], secret[PATH_SIZE], beside[PATH_SIZE];
     place_init(&place);
@@ -163,7 +160,6 @@ static void links_out_of_a_model_are_not_passed_on(void **state)
 /* A cache as Hugging Face's tools make it: snapshots of links into one folder of blobs. */
 static void links_into_a_cache_are_followed(void **state)
 {
-    (void)state;
     struct place place;
     char base[PATH_SIZE], cache[PATH_SIZE], blobs[PATH_SIZE], folder[PATH_SIZE], path[PATH_SIZE];
     place_init(&place);

@@ -35,7 +35,6 @@ static void put_text(const char *folder, const char *name, const char *text)
 
 static void lines_round_trip(void **state)
 {
-    (void)state;
     const char *folder = ah_test_folder();
     struct ah_metrics metrics;
     struct ah_step in = {.step = 1,
@@ -70,7 +69,6 @@ static const char three[] = "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n{
 
 static void resume_drops_later_lines(void **state)
 {
-    (void)state;
     static const struct {
         int64_t keep;
         const char *before, *after;
@@ -104,7 +102,6 @@ static void resume_drops_later_lines(void **state)
 /* A new start does not write over what an earlier one measured. */
 static void a_new_start_keeps_the_old_aside(void **state)
 {
-    (void)state;
     const char *folder = ah_test_folder();
     struct ah_metrics metrics;
     for (int i = 0; i < 2; i++) {
@@ -122,7 +119,6 @@ static void a_new_start_keeps_the_old_aside(void **state)
 /* The same figures as the JSON lines, cut where those are cut; a file that is none of ours is not kept. */
 static void csv_beside_the_lines(void **state)
 {
-    (void)state;
     static const struct {
         int64_t keep;
         const char *before, *after;
@@ -173,7 +169,6 @@ static int event_files(const char *folder, int64_t *bytes)
 /* Each start has a file of its own, also within one second. */
 static void an_event_file_each_start(void **state)
 {
-    (void)state;
     const char *folder = ah_test_folder();
     const struct ah_step step = {.step = 1, .loss = 1};
     int64_t bytes, before = 0;
@@ -190,7 +185,6 @@ static void an_event_file_each_start(void **state)
 
 static void words_of_logs(void **state)
 {
-    (void)state;
     for (int logs = 0; logs <= (AH_LOG_CSV | AH_LOG_TENSORBOARD); logs++) {
         int found = -1;
         assert_ok(ah__log_parse(&found, ah__log_words(logs)));
@@ -203,7 +197,6 @@ static void words_of_logs(void **state)
 
 static void missing_folder(void **state)
 {
-    (void)state;
     char path[256];
     struct ah_metrics metrics = {.files[0].fd = 77};
     assert_fails(ah__metrics_open(&metrics, in_folder(path, ah_test_folder(), "none"), 0, 0), AH_EIO,
@@ -213,7 +206,6 @@ static void missing_folder(void **state)
 
 static void full_disk(void **state)
 {
-    (void)state;
     char path[] = "val.jsonl";
     struct ah_metrics metrics = {.files[AH_METRICS_VALS] = {path, open("/dev/full", O_WRONLY)}};
     assert_true(metrics.files[AH_METRICS_VALS].fd >= 0);

@@ -19,14 +19,12 @@ static struct ah_train_options micro_options(const struct place *place)
 
 static int stop_early(const struct ah_step *step, void *context)
 {
-    (void)context;
     return step->step >= STEPS / 2;
 }
 
 /* In one go, and taken up again under another plan that offloads and recomputes. */
 static void resumes_to_the_same_bits(void **state)
 {
-    (void)state;
     struct place whole, parts;
     struct ah_train_result result, again;
     place_init(&whole);
@@ -54,7 +52,6 @@ static void resumes_to_the_same_bits(void **state)
 /* Half of it in one number of rounds, half in another. */
 static void resumes_in_other_rounds(void **state)
 {
-    (void)state;
     struct place whole, parts;
     struct ah_train_result result, again;
     place_init(&whole);
@@ -100,7 +97,6 @@ static int passes_written(const struct place *place)
 /* What was asked for stays, unless something else is. */
 static void resumes_in_as_many_rounds(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     place_init(&place);
@@ -126,7 +122,6 @@ static int take_summary(const struct ah_trainer *trainer, void *context)
 
 static void auto_chooses_once(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     struct ah_train_summary summary;
@@ -157,7 +152,6 @@ static void auto_chooses_once(void **state)
 /* A budget between what one sequence at a time needs and what the whole batch needs. */
 static void a_refused_budget_names_what_would_do(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result, refused;
     place_init(&place);

@@ -10,7 +10,6 @@ static char notes[4096], a[PATH_SIZE], b[PATH_SIZE];
 
 static void keep_note(const char *line, void *context)
 {
-    (void)context;
     size_t length = strlen(notes);
     snprintf(notes + length, sizeof notes - length, "%s\n", line);
 }
@@ -56,7 +55,6 @@ static struct ah_train_options options_on(const struct place *place, const char 
 
 static int stop_at_3(const struct ah_step *step, void *context)
 {
-    (void)context;
     return step->step >= 3;
 }
 
@@ -69,7 +67,6 @@ static void expect_said(const char *words)
 static int look_at_sources(const struct ah_trainer *trainer, void *context)
 {
     struct ah_train_source source;
-    (void)context;
     assert_ok(ah_trainer_source(trainer, 0, &source));
     assert_string_equal(source.path, a);
     assert_string_equal(source.format, "text");
@@ -86,7 +83,6 @@ static int look_at_sources(const struct ah_trainer *trainer, void *context)
  * step has; run.json names the sources. */
 static void resumed_in_the_middle(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char whole[PATH_SIZE], part[PATH_SIZE];
@@ -114,7 +110,6 @@ static void resumed_in_the_middle(void **state)
 /* What changed is named: a file's content, weights, the number of files. The same weights in another unit are none. */
 static void another_mixture_is_refused(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char out[PATH_SIZE];
@@ -145,7 +140,6 @@ static void another_mixture_is_refused(void **state)
 /* One file's training goes on with one. */
 static void one_file_is_not_two(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char out[PATH_SIZE];
@@ -162,7 +156,6 @@ static void one_file_is_not_two(void **state)
 /* An epoch without weights is every sample of all files once. */
 static void epochs_are_of_all_files(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char out[PATH_SIZE];

@@ -29,7 +29,6 @@ static void take_away(const char *path)
 
 static void damaged_checkpoints(void **state)
 {
-    (void)state;
     static const struct {
         const char *file;
         void (*damage)(const char *path);
@@ -54,7 +53,6 @@ static void damaged_checkpoints(void **state)
 
 static void other_model_data_batch(void **state)
 {
-    (void)state;
     struct place place, other;
     struct ah_train_result result;
     place_init(&place);
@@ -81,7 +79,6 @@ static void other_model_data_batch(void **state)
 
 static void out_dirs(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char path[PATH_SIZE];
@@ -102,7 +99,6 @@ static void out_dirs(void **state)
 /* Two trainings into one folder: whoever is second is refused, whether the folder was there or not. */
 static int train_again(const struct ah_trainer *trainer, void *context)
 {
-    (void)trainer;
     struct ah_train_result result;
     assert_ok(ah_train(&result, context));
     return AH_OK;
@@ -110,7 +106,6 @@ static int train_again(const struct ah_trainer *trainer, void *context)
 
 static int refuse_again(const struct ah_step *step, void *context)
 {
-    (void)step;
     struct ah_train_result result;
     assert_fails(ah_train(&result, context), AH_EINPUT, "found another training at work there");
     return 0;
@@ -118,7 +113,6 @@ static int refuse_again(const struct ah_step *step, void *context)
 
 static void two_trainings_in_one_folder(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     place_init(&place);
@@ -135,7 +129,6 @@ static void two_trainings_in_one_folder(void **state)
 
 static void bad_input_leaves_nothing(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char path[PATH_SIZE];

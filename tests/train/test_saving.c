@@ -102,7 +102,6 @@ static int count_folders(const struct place *place)
 
 static void by_time_in_the_background(void **state)
 {
-    (void)state;
     static const int64_t host_bytes[] = {0, 1 << 20}; /* with a copy, and without room for one */
     struct place undisturbed;
     struct ah_train_result result;
@@ -124,7 +123,6 @@ static void by_time_in_the_background(void **state)
 
 static void keeps_the_newest(void **state)
 {
-    (void)state;
     for (int keep = 1; keep <= 3; keep++) {
         struct place place;
         struct ah_train_result result;
@@ -150,7 +148,6 @@ static void small_files_for_a_while(struct watch *watch, int64_t step)
 /* A full disk on the way is told, and does no harm when there is room again in the end. */
 static void a_failure_on_the_way_is_told(void **state)
 {
-    (void)state;
     struct place undisturbed, place;
     struct ah_train_result result;
     struct watch watch;
@@ -187,7 +184,6 @@ static void rename_folder(struct watch *watch, int64_t step)
 
 static void a_folder_that_goes_is_made_again(void **state)
 {
-    (void)state;
     void (*const ways[])(struct watch *, int64_t) = {remove_folder, rename_folder};
     for (size_t i = 0; i < AH_LENGTH(ways); i++) {
         struct place undisturbed, place;
@@ -218,7 +214,6 @@ static void cut_data(struct watch *watch, int64_t step)
 
 static void data_cut_short_end_with_a_checkpoint(void **state)
 {
-    (void)state;
     struct place undisturbed, place;
     struct ah_train_result result;
     struct watch watch;
@@ -239,7 +234,6 @@ static void data_cut_short_end_with_a_checkpoint(void **state)
 
 static void the_one_before_when_the_newest_is_damaged(void **state)
 {
-    (void)state;
     struct place undisturbed, place;
     struct ah_train_result result;
     struct watch watch;
@@ -270,7 +264,6 @@ static void lose_checkpoints(const struct place *place)
 
 static void without_a_checkpoint_it_starts_over(void **state)
 {
-    (void)state;
     struct place undisturbed, place;
     struct ah_train_result result;
     struct watch watch;
@@ -300,20 +293,17 @@ static void without_a_checkpoint_it_starts_over(void **state)
 
 static int stop_at_5(const struct ah_step *step, void *context)
 {
-    (void)context;
     return step->step == 5;
 }
 
 static int stop_at_2(const struct ah_step *step, void *context)
 {
-    (void)context;
     return step->step % 3 == 2;
 }
 
 /* A training that was stopped knows which of its steps the last validation was of. */
 static void a_validation_keeps_its_step(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     place_init(&place);
@@ -331,7 +321,6 @@ static void a_validation_keeps_its_step(void **state)
 /* One command that starts a training and goes on with it, until it is done. */
 static void the_same_command_starts_and_resumes(void **state)
 {
-    (void)state;
     struct place undisturbed, place;
     struct ah_train_result result;
     whole(&undisturbed);
@@ -352,7 +341,6 @@ static void the_same_command_starts_and_resumes(void **state)
 
 static void a_resume_knows_plan_and_budget(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     struct watch watch;
@@ -381,7 +369,6 @@ static void a_resume_knows_plan_and_budget(void **state)
 /* The plan before is a warm start. */
 static void a_resume_is_no_slower_than_before(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result before, result;
     char path[PATH_SIZE];
@@ -405,7 +392,6 @@ static void a_resume_is_no_slower_than_before(void **state)
 
 static void like_another(void **state)
 {
-    (void)state;
     struct place first, second;
     struct ah_train_result result, other;
     char here[PATH_SIZE];
@@ -433,7 +419,6 @@ static void like_another(void **state)
 /* Six steps, then nine, are nine straight when the schedule's length is fixed. */
 static void a_fixed_schedule_can_be_trained_in_parts(void **state)
 {
-    (void)state;
     struct place straight, parts;
     struct ah_train_result result;
     for (int i = 0; i < 2; i++) {
@@ -454,7 +439,6 @@ static void a_fixed_schedule_can_be_trained_in_parts(void **state)
 
 static void nothing_left_rewrites_nothing(void **state)
 {
-    (void)state;
     static const char *const names[] = {"run.json", "plan.json", "profile.json", "metrics.jsonl", "step-00000008"};
     struct place place;
     struct ah_train_result result;
@@ -474,7 +458,6 @@ static void nothing_left_rewrites_nothing(void **state)
 
 static void stopped_before_the_first_step_writes_nothing(void **state)
 {
-    (void)state;
     volatile int stop = 1;
     struct place place;
     struct ah_train_result result;
@@ -488,7 +471,6 @@ static void stopped_before_the_first_step_writes_nothing(void **state)
 
 static void without_a_folder_it_says_so(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     struct watch watch;

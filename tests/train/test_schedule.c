@@ -13,7 +13,6 @@ static const struct ah_schedule base = {.lr = 3e-4, .min_lr_ratio = 0.1, .warmup
 /* Python, float64; cos() may differ in its last bit between C libraries, hence a few units of rounding. */
 static void golden_rates(void **state)
 {
-    (void)state;
     static const struct {
         int64_t step;
         double cosine, linear;
@@ -42,7 +41,6 @@ static void golden_rates(void **state)
 
 static void ends_are_exact(void **state)
 {
-    (void)state;
     for (int decay = 0; decay < AH_DECAY_COUNT; decay++)
         for (int64_t warmup = 0; warmup < 30; warmup++) {
             struct ah_schedule s = {(enum ah_decay)decay, 0.1 + 1e-3 * (double)warmup, 0.3, warmup, 50};
@@ -58,7 +56,6 @@ static void ends_are_exact(void **state)
 
 static void warmup_may_outlast_training(void **state)
 {
-    (void)state;
     struct ah_schedule s = {AH_DECAY_COSINE, 1.0, 0.1, 100, 10};
     assert_true(ah__schedule_lr(&s, 10) == 0.1);
     assert_true(ah__schedule_lr(&s, 101) == 0.1);
@@ -66,7 +63,6 @@ static void warmup_may_outlast_training(void **state)
 
 static void names(void **state)
 {
-    (void)state;
     enum ah_decay decay = AH_DECAY_COUNT;
     assert_ok(ah__decay_find(&decay, "linear"));
     assert_int_equal(decay, AH_DECAY_LINEAR);
@@ -76,7 +72,6 @@ static void names(void **state)
 
 static void golden_adam(void **state)
 {
-    (void)state;
     static const struct {
         int64_t t;
         double lr;

@@ -58,7 +58,6 @@ static void train_whole(struct place *place, struct ah_train_result *result)
 
 static void leaves_everything(void **state)
 {
-    (void)state;
     static const char *const names[] = {
         "metrics.jsonl",
         "val.jsonl",
@@ -118,7 +117,6 @@ static int watch_step(const struct ah_step *step, void *context)
 
 static void every_step_and_no_allocation(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     struct watch watch = {0};
@@ -142,7 +140,6 @@ static void every_step_and_no_allocation(void **state)
 
 static void resume_under_any_plan_gives_the_same_bits(void **state)
 {
-    (void)state;
     static const struct {
         const char *plan, *policy;
         int threads;
@@ -177,7 +174,6 @@ static void resume_under_any_plan_gives_the_same_bits(void **state)
 
 static void stop_flag_saves_and_later_steps_change_nothing(void **state)
 {
-    (void)state;
     volatile int stop = 1;
     struct place place;
     struct ah_train_result result;
@@ -200,7 +196,6 @@ static void stop_flag_saves_and_later_steps_change_nothing(void **state)
 /* What a crash may leave: a checkpoint half written, metrics of steps that were never saved, a line cut short. */
 static void resume_after_a_crash(void **state)
 {
-    (void)state;
     struct place whole, part;
     struct ah_train_result result;
     char path[PATH_SIZE], junk[PATH_SIZE];
@@ -222,7 +217,6 @@ static void resume_after_a_crash(void **state)
 
 static void resume_into_another_folder(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char checkpoint[PATH_SIZE], elsewhere[PATH_SIZE], path[PATH_SIZE], name[32];
@@ -256,7 +250,6 @@ static struct ah_train_options diverging(const struct place *place)
 
 static void divergence_ends_the_training(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char path[PATH_SIZE];
@@ -274,7 +267,6 @@ static void divergence_ends_the_training(void **state)
 
 static void divergence_keeps_the_last_checkpoint(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     place_init(&place);
@@ -294,7 +286,6 @@ static int small_files_from_step_5(const struct ah_step *step, void *context)
 
 static void full_disk_keeps_the_last_checkpoint(void **state)
 {
-    (void)state;
     struct place whole, part;
     struct ah_train_result result;
     struct rlimit before;
@@ -340,7 +331,6 @@ static uint64_t fail_allocations_after(uint64_t first_but_one, const struct ah_t
 
 static void out_of_memory_anywhere(void **state)
 {
-    (void)state;
     struct place place;
     place_init(&place);
     struct ah_train_options options = options_of(&place);

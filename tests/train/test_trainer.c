@@ -28,7 +28,6 @@ static void batch_fill(const struct ah_batch *batch, int64_t number)
 
 static void a_loop_of_steps_is_a_training(void **state)
 {
-    (void)state;
     struct place whole, place;
     struct ah_train_result result, again;
     struct ah_train_summary summary;
@@ -75,7 +74,6 @@ static void a_loop_of_steps_is_a_training(void **state)
 /* What is in flight ends first, and its steps are still given; both folders lead to the same end. */
 static void saving_in_between_loses_no_step(void **state)
 {
-    (void)state;
     struct place whole, place, elsewhere;
     struct ah_train_result result;
     struct ah_step step;
@@ -116,7 +114,6 @@ static void saving_in_between_loses_no_step(void **state)
 /* A save for which there was no memory, at each of its first allocations, and one that has it. */
 static void a_save_begins_again_after_one_without_memory(void **state)
 {
-    (void)state;
     enum { ALLOCATIONS = 24 };
     struct place place, first;
     struct ah_step step;
@@ -142,7 +139,6 @@ static void a_save_begins_again_after_one_without_memory(void **state)
 
 static void no_folder_no_checkpoint(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_step step;
     place_init(&place);
@@ -168,7 +164,6 @@ static struct ah_train_options own_of(const struct place *place)
 /* Waited for one by one, or with two in flight across a checkpoint that is due; and resumed. */
 static void own_batches_in_any_pace(void **state)
 {
-    (void)state;
     struct place slow, ahead, parts;
     struct ah_step step;
     int32_t ids[TOKENS], targets[TOKENS];
@@ -223,7 +218,6 @@ static void own_batches_in_any_pace(void **state)
 
 static void wrong_batches_are_refused(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_step step;
     int32_t ids[TOKENS], targets[TOKENS];
@@ -258,7 +252,6 @@ static void wrong_batches_are_refused(void **state)
 /* A program of before there was own_batches: its struct ends there, and nothing is read or written behind it. */
 static void an_older_caller_trains(void **state)
 {
-    (void)state;
     static volatile size_t end = offsetof(struct ah_train_options, own_batches); /* which no compiler looks through */
     const size_t size = end;
     struct place place;
@@ -281,7 +274,6 @@ static void an_older_caller_trains(void **state)
 
 static void a_newer_caller_is_refused(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     place_init(&place);

@@ -35,7 +35,6 @@ static struct ah_train_options from(const char *model, const struct place *place
 /* Without a learning rate the weights come out as they went in. */
 static void weights_are_where_it_starts(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char model[PATH_SIZE], out[PATH_SIZE];
@@ -58,14 +57,12 @@ static char last_note[512];
 
 static void keep_note(const char *line, void *context)
 {
-    (void)context;
     if (strstr(line, "left out") || strstr(line, "as asked"))
         snprintf(last_note, sizeof last_note, "%s", line);
 }
 
 static void random_is_as_without_weights(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char model[PATH_SIZE], out[PATH_SIZE];
@@ -80,7 +77,6 @@ static void random_is_as_without_weights(void **state)
 
 static void wrong_words_are_refused(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     char model[PATH_SIZE], out[PATH_SIZE];
@@ -129,7 +125,6 @@ static void rewrite(const char *folder, const struct ah_safetensors *file, size_
 /* What does not fit is named; nothing is left out without a word. */
 static void every_tensor_is_accounted_for(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     struct ah_safetensors *file;
@@ -246,7 +241,6 @@ static void expect_same_weights(const char *folder, const char *model, const str
 
 static void several_files_are_one_model(void **state)
 {
-    (void)state;
     struct place place;
     struct copy copies[64];
     struct ah_safetensors *file;
@@ -271,7 +265,6 @@ static void several_files_are_one_model(void **state)
 /* As GPT-2 lies on the hub: without the body's name, with masks, some with the tied head once more. */
 static void names_of_other_programs(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     struct copy copies[64];
@@ -313,7 +306,6 @@ static void names_of_other_programs(void **state)
  * none, and one that nobody knows is told by the names that are there. */
 static void prefixes_of_wrappers(void **state)
 {
-    (void)state;
     static const char *const prefixes[] = {"module.", "_orig_mod.", "base_model.model.", "module._orig_mod.",
                                            "_orig_mod.module.base_model.model."};
     struct place place;
@@ -347,7 +339,6 @@ static void prefixes_of_wrappers(void **state)
 /* A tied model whose embedding lies there by its head's name alone. */
 static void a_head_alone_is_the_embedding(void **state)
 {
-    (void)state;
     struct place place;
     struct copy copies[64];
     struct ah_safetensors *file;
@@ -368,7 +359,6 @@ static void a_head_alone_is_the_embedding(void **state)
 /* A model saved in half precision starts from just those values. */
 static void half_floats_widen_exactly(void **state)
 {
-    (void)state;
     struct place place;
     struct copy copies[64];
     struct ah_safetensors *file;
@@ -414,7 +404,6 @@ static void expect_half_floats(void)
  * subnormal floats for zero. */
 static void every_half_float_is_its_value(void **state)
 {
-    (void)state;
     fenv_t before;
     expect_half_floats();
     assert_int_equal(fegetenv(&before), 0);

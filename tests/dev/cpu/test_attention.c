@@ -162,13 +162,11 @@ static void sizes_check(enum ah_dtype dtype)
 
 static void attention_matches_definition(void **state)
 {
-    (void)state;
     sizes_check(AH_F32);
 }
 
 static void bf16_attention_matches_definition(void **state)
 {
-    (void)state;
     sizes_check(AH_BF16);
 }
 

@@ -85,7 +85,6 @@ static void case_check(struct ah_pool *pool, const struct op_case *c)
 /* Everything is run that adds too: gradients of parameters, and others that are not in place. */
 static void operators_round_once(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     for (int forbidden = 0; forbidden < 2; forbidden++)
         for (size_t i = 0; i < AH_LENGTH(value_cases); i++) {
@@ -113,7 +112,6 @@ static bool in_cases(enum ah_op op)
 
 static void every_operator_is_tried(void **state)
 {
-    (void)state;
     for (int op = 0; op < AH_OP_COUNT; op++)
         if (!in_cases((enum ah_op)op))
             fail_msg("no case in bf16 for %s", ah__op_table[op]->name);
@@ -154,7 +152,6 @@ static const struct {
 
 static void other_dtypes_are_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(refusals); i++) {
         struct op_data data;
         struct ah_cpu_program *made;
@@ -171,7 +168,6 @@ static void other_dtypes_are_refused(void **state)
 /* Only what sums in memory asks for a workspace, as much as its pool has threads. */
 static void workspace_is_asked_for(void **state)
 {
-    (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         struct op_data data;
         struct ah_cpu_program *made;

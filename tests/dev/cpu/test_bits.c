@@ -69,7 +69,6 @@ static uint64_t run_bf16_call(struct ah_pool *pool, const void *context)
 
 static void operators_have_one_result(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(bit_cases); i++)
         assert_one_call(&bit_cases[i], run_call);
 }
@@ -77,7 +76,6 @@ static void operators_have_one_result(void **state)
 /* Products choose by the processor, not by what is forced here, so both ways are met. */
 static void operators_in_bf16_have_one_result(void **state)
 {
-    (void)state;
     for (int forbidden = 0; forbidden < 2; forbidden++) {
         ah__cpu_amx_forbid(forbidden);
         for (size_t i = 0; i < AH_LENGTH(bit_cases); i++) {
@@ -120,7 +118,6 @@ static uint64_t run_adam(struct ah_pool *pool, const void *context)
 
 static void adam_has_one_result(void **state)
 {
-    (void)state;
     struct ah_task task = {.type = AH_TASK_ADAM,
                            .as.adam = {.count = NUMBERS,
                                        .decayed = 100001,
@@ -160,7 +157,6 @@ static uint64_t run_adam_half(struct ah_pool *pool, const void *context)
 
 static void half_precision_adam_has_one_result(void **state)
 {
-    (void)state;
     struct ah_task task = {.type = AH_TASK_ADAM,
                            .as.adam = {.count = NUMBERS,
                                        .decayed = 100001,
@@ -193,7 +189,6 @@ static uint64_t run_adam_short(struct ah_pool *pool, const void *context)
 
 static void short_moments_have_one_result(void **state)
 {
-    (void)state;
     struct ah_task task = {.type = AH_TASK_ADAM,
                            .as.adam = {.count = NUMBERS,
                                        .decayed = 100001,
@@ -212,7 +207,6 @@ static uint64_t run_sqnorm(struct ah_pool *pool, const void *context)
 
 static void sum_of_squares_has_one_result(void **state)
 {
-    (void)state;
     float *g = malloc(NUMBERS * sizeof *g);
     assert_non_null(g);
     numbers_fill(g, NUMBERS, 3, false);
@@ -230,7 +224,6 @@ static uint64_t run_short_sqnorm(struct ah_pool *pool, const void *context)
 
 static void sum_of_bf16_squares_has_one_result(void **state)
 {
-    (void)state;
     uint16_t *g = malloc(NUMBERS * sizeof *g);
     assert_non_null(g);
     for (int i = 0; i < NUMBERS; i++) /* no NaN and no infinity */
@@ -256,7 +249,6 @@ static uint64_t run_denormal(struct ah_pool *pool, const void *context)
 
 static void denormal_inputs_have_one_result(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(bit_cases); i++)
         if (!bit_cases[i].attr.acc)
             assert_one_hash(bit_cases[i].name, run_denormal, &bit_cases[i]);
@@ -264,7 +256,6 @@ static void denormal_inputs_have_one_result(void **state)
 
 static void widest_instruction_set_is_chosen(void **state)
 {
-    (void)state;
     ah__host_isa_force("plain");
     assert_string_equal(ah__host_isa_name(), "plain");
     ah__host_isa_force("no such thing");

@@ -72,7 +72,6 @@ static void product_check(struct ah_pool *pool, const struct sizes *s, int flags
 
 static void products_match_definition(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     for (size_t i = 0; i < AH_LENGTH(sizes); i++)
         for (int flags = 0; flags < 16; flags++)
@@ -83,7 +82,6 @@ static void products_match_definition(void **state)
 /* The place of operands in memory must not change bits either: plans move them. */
 static void products_do_not_depend_on_addresses(void **state)
 {
-    (void)state;
     enum { M = 100, N = 90, K = 300, SLACK = 64 };
     struct test_pool p = pool_begin(1);
     float *a = malloc((M * K + SLACK) * sizeof *a), *b = malloc((K * N + SLACK) * sizeof *b), c[2][M * N];
@@ -115,7 +113,6 @@ static void products_do_not_depend_on_addresses(void **state)
 /* Tiles of any shape cover it once; two workers share those of all but small ones evenly. */
 static void tiles_cover_every_shape(void **state)
 {
-    (void)state;
     static const int64_t lengths[] = {1, 16, 47, 48, 64, 100, 256, 384, 512, 768, 1000, 1024, 2048, 3072, 8192, 50257};
     for (size_t i = 0; i < AH_LENGTH(lengths); i++)
         for (size_t j = 0; j < AH_LENGTH(lengths); j++) {

@@ -118,7 +118,6 @@ static void bf16_product_check(struct ah_pool *pool, const struct bf16_size *s, 
 
 static void bf16_products_match_definition(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     for (int forbidden = 0; forbidden < 2; forbidden++) {
         ah__cpu_amx_forbid(forbidden);
@@ -134,7 +133,6 @@ static void bf16_products_match_definition(void **state)
 /* The same bits for any number of threads; with AMX also for a product of part of the rows and columns. */
 static void bf16_products_do_not_depend_on_threads(void **state)
 {
-    (void)state;
     const struct bf16_size size = {300, 410, 570}, part = {37, 50, 570};
     for (int forbidden = 0; forbidden < 2; forbidden++)
         for (int flags = C_FP32; flags < C_FP32 + 4; flags++) {

@@ -64,7 +64,6 @@ static void forward_check(struct ah_pool *pool, const struct op_case *c)
 
 static void forward_matches_definition(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     for (size_t i = 0; i < AH_LENGTH(forward_cases); i++)
         forward_check(p.pool, &forward_cases[i]);
@@ -308,7 +307,6 @@ static void gradient_check(struct ah_pool *pool, const struct gradient_case *g)
 
 static void gradients_match_differences(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     for (size_t i = 0; i < AH_LENGTH(gradient_cases); i += AH_TEST_SAMPLED ? 5 : 1)
         gradient_check(p.pool, &gradient_cases[i]);
@@ -317,7 +315,6 @@ static void gradients_match_differences(void **state)
 
 static void cross_entropy_gives_its_gradient(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     struct op_case c = {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11};
     struct op_data data;
@@ -416,7 +413,6 @@ static void loss_case_check(struct ah_pool *pool, const struct loss_case *c)
 
 static void fused_loss_matches_definition(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     for (size_t i = 0; i < AH_LENGTH(loss_cases); i++)
         loss_case_check(p.pool, &loss_cases[i]);
@@ -425,7 +421,6 @@ static void fused_loss_matches_definition(void **state)
 
 static void fused_loss_gives_its_gradients(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     struct op_data data;
     loss_case_init(&data, &loss_cases[1]);
@@ -443,7 +438,6 @@ static void fused_loss_gives_its_gradients(void **state)
 /* The loss alone has the bits of the loss with gradients; all targets there: both are those of the operators apart. */
 static void fused_loss_is_the_loss_apart(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     struct op_case apart[] = {OP("linear", LINEAR, IN(S3(2, 7, 20), S2(11, 20)), .out_in = true),
                               {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11}};
@@ -468,7 +462,6 @@ static void fused_loss_is_the_loss_apart(void **state)
 
 static void ids_out_of_range_are_refused(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(1);
     struct op_case cases[] = {{"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11},
                               {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11},
@@ -488,7 +481,6 @@ static void ids_out_of_range_are_refused(void **state)
 
 static void program_runs_calls_in_order(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(2);
     float x[3] = {1, 2, 3}, y[3], z[3];
     struct ah_meta three = {AH_F32, ah_shape1(3)};
@@ -516,7 +508,6 @@ static void rows_outside_a_cache_are_refused(void **state)
         OP("attention_cached", ATTENTION_CACHED, IN(S3(1, 9, 8), S3(1, 2, 8), S2(1, 2)), .heads = 2, .kv_heads = 1)};
     static const int32_t wrong[] = {-1, 9, INT32_MAX, INT32_MIN};
     struct test_pool p = pool_begin(2);
-    (void)state;
     for (size_t i = 0; i < AH_LENGTH(cases); i++)
         for (size_t w = 0; w < AH_LENGTH(wrong); w++) {
             struct op_data data;

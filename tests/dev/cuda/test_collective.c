@@ -166,7 +166,6 @@ static void as_on_the_host(int rank, void *context)
 /* Parts of one element, of less than a piece, and of more than one. */
 static void collectives_have_the_hosts_bits(void **state)
 {
-    (void)state;
     static const int64_t parts[] = {1, 1000, 65537};
     for (int ranks = 2; ranks <= DEVICES; ranks++)
         for (size_t i = 0; i < AH_LENGTH(parts); i++) {
@@ -207,7 +206,6 @@ static void choose_one(int rank, void *context)
 
 static void each_rank_has_a_gpu_of_its_own(void **state)
 {
-    (void)state;
     static const char few[] = "found 2 ranks on this machine, expected at most 1: its GPUs from number 2 on";
     static const char one[] = "found one GPU for ranks 0 and 1, expected one for each";
     static const struct {
@@ -283,7 +281,6 @@ static bool life_fails(const char *function, long nth, int error, const char *wo
 /* Each function of NCCL's when it is first called, and later. */
 static void whatever_fails_in_nccl_ends_all_ranks(void **state)
 {
-    (void)state;
     static const struct {
         const char *function;
         int error;
@@ -309,7 +306,6 @@ static void whatever_fails_in_nccl_ends_all_ranks(void **state)
 
 static void whatever_fails_in_cuda_ends_all_ranks(void **state)
 {
-    (void)state;
     assert_true(life_fails("cudaMalloc", 1, cudaErrorMemoryAllocation, "cudaMalloc: out of memory"));
     assert_true(life_fails("kernel", 1, cudaErrorIllegalAddress, "an illegal memory access was encountered"));
     assert_true(life_fails("cudaLaunchKernelEx", 3, cudaErrorLaunchOutOfResources, "sum of ranks: "));
@@ -319,7 +315,6 @@ static void whatever_fails_in_cuda_ends_all_ranks(void **state)
 /* Nobody is asked to leave who fails to: all is done. */
 static void leaving_cannot_fail(void **state)
 {
-    (void)state;
     assert_false(life_fails("ncclCommFinalize", 1, ncclInternalError, ""));
     assert_false(life_fails("ncclCommDestroy", 1, ncclInternalError, ""));
     assert_false(life_fails("ncclCommAbort", 1, ncclInternalError, ""));
@@ -330,7 +325,6 @@ static void gone_one(int rank, void *context)
 {
     struct scene scene;
     bool together;
-    (void)context;
     assert_ok(scene_open(&scene, 4 * COUNT * (int64_t)sizeof(float), 0));
     if (rank == 1) {
         int status = ah__fail(AH_ENOMEM, "this rank has had enough");
@@ -354,7 +348,6 @@ static void gone_one(int rank, void *context)
 
 static void a_rank_that_is_gone_is_noticed(void **state)
 {
-    (void)state;
     ranks_run(3, DEVICES, gone_one, NULL);
     emulated_assert_clean();
 }
@@ -364,7 +357,6 @@ static void close_one(int rank, void *context)
 {
     struct scene scene;
     struct ah_event event;
-    (void)context;
     assert_ok(scene_open(&scene, 4 * COUNT * (int64_t)sizeof(float), 0));
     struct ah_work work = collective_work(AH_REDUCE_SCATTER, scene.device, COUNT, AH_F32);
     if (rank == 0)
@@ -374,7 +366,6 @@ static void close_one(int rank, void *context)
 
 static void closing_waits_for_nobody(void **state)
 {
-    (void)state;
     ranks_run(2, DEVICES, close_one, NULL);
     emulated_assert_clean();
 }
@@ -396,7 +387,6 @@ static void refused_one(int rank, void *context)
 
 static void what_is_no_collective_is_refused(void **state)
 {
-    (void)state;
     ranks_run(2, DEVICES, refused_one, NULL);
     emulated_assert_clean();
 }
@@ -410,7 +400,6 @@ static void without_nccl_one(int rank, void *context)
 
 static void a_missing_nccl_is_named(void **state)
 {
-    (void)state;
     char folder[400], path[512];
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
     snprintf(path, sizeof path, "%s/libcublasLt.so.13", folder);
@@ -438,14 +427,12 @@ static void every_plan(struct joint joint, const char *policy, int of)
 /* Two ranks take their time: of all plans some, more in the long run. */
 static void two_ranks_equal_resident(void **state)
 {
-    (void)state;
     every_plan((struct joint){.config = tiny_tied, .world_size = 2, .micro_batches = 1, .batch = 1, .clip = CLIP},
                "autohete", ah_test_rounds(100, 18, 2));
 }
 
 static void three_ranks_in_bf16_equal_resident(void **state)
 {
-    (void)state;
     every_plan((struct joint){.config = tiny_untied, .dtype = AH_BF16, .world_size = 3, .micro_batches = 2, .batch = 1},
                "autohete", ah_test_rounds(100, 36, 3));
 }
@@ -459,7 +446,6 @@ static void nearly(double found, double expected, double bound)
 /* The same ranks, the same sequences: rounding is all that tells the devices apart. */
 static void losses_are_nearly_those_of_cpu_ranks(void **state)
 {
-    (void)state;
     struct joint joint = {.config = tiny_tied,
                           .world_size = 2,
                           .micro_batches = 1,

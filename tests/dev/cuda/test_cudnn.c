@@ -131,7 +131,6 @@ static void attention_check(struct device_pair *p, const struct op_case *cases, 
 
 static void all_attention_agrees_with_the_cpu(void **state)
 {
-    (void)state;
     struct device_pair p = pair_open(VERSION);
     attention_check(&p, value_cases, AH_LENGTH(value_cases));
     attention_check(&p, attention_cases, AH_LENGTH(attention_cases));
@@ -140,7 +139,6 @@ static void all_attention_agrees_with_the_cpu(void **state)
 
 static void graphs_agree_with_the_cpu(void **state)
 {
-    (void)state;
     struct device_pair p = pair_open(VERSION);
     for (size_t i = 0; i < AH_LENGTH(sdpa_cases); i++)
         sdpa_check(&p, &sdpa_cases[i], 1);
@@ -149,7 +147,6 @@ static void graphs_agree_with_the_cpu(void **state)
 
 static void long_sequences_go_in_pieces(void **state)
 {
-    (void)state;
     struct device_pair p = pair_open(VERSION);
     for (size_t i = 0; i < AH_LENGTH(piece_cases); i++)
         sdpa_check(&p, &piece_cases[i].op, piece_cases[i].pieces);
@@ -159,7 +156,6 @@ static void long_sequences_go_in_pieces(void **state)
 /* Of more sequences than there is room for masks, some at a time, also in forward: three by one, four by two. */
 static void masks_of_documents_go_in_pieces(void **state)
 {
-    (void)state;
     enum { TWO_MASKS = 2 * 2 * 67 * 128 };
     static const struct op_case three = OP("three", ATTENTION, IN(S3(3, 67, 3 * 2 * 16), S2(3, 67)), .heads = 2);
     static const struct op_case four = OP("four", ATTENTION, IN(S3(4, 67, 3 * 2 * 16), S2(4, 67)), .heads = 2);
@@ -183,7 +179,6 @@ static long executions_of(struct device_pair *p, const struct op_case *c, enum a
 
 static void own_kernels_do_what_cudnn_is_not_for(void **state)
 {
-    (void)state;
     static const struct op_case others[] = {
         OP("one token", ATTENTION, IN(S3(2, 1, 48)), .heads = 1),
         OP("head of 12", ATTENTION, IN(S3(1, 9, 72)), .heads = 2),
@@ -213,7 +208,6 @@ static void attention_said(const struct test_device *gpu, const char *text)
 
 static void who_does_attention_is_said(void **state)
 {
-    (void)state;
     static const struct op_case one = OP("one token", ATTENTION, IN(S3(2, 1, 48)), .heads = 1);
     static const struct op_case odd = OP("head of 12", ATTENTION, IN(S3(1, 9, 72)), .heads = 2);
     struct device_pair p = pair_open(VERSION);
@@ -277,7 +271,6 @@ static enum outcome call_fails(struct test_device *gpu, const char *call, long n
  * kernels. Nothing is left over. */
 static void a_plan_that_cannot_be_made_is_one_line_or_own_kernels(void **state)
 {
-    (void)state;
     enum { MOST = 400 };
     static const char *const making[] = {"cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute",
                                          "cudnnBackendFinalize", "cudnnBackendGetAttribute"};
@@ -304,7 +297,6 @@ static void a_plan_that_cannot_be_made_is_one_line_or_own_kernels(void **state)
 /* A plan was made, and then it does not run. */
 static void an_execution_that_fails_ends_the_work(void **state)
 {
-    (void)state;
     static const char *const running[] = {"cudnnSetStream", "cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute",
                                           "cudnnBackendFinalize", "cudnnBackendExecute"};
     for (size_t i = 0; i < AH_LENGTH(running); i++) {

@@ -26,7 +26,6 @@ static void emulated_only(void)
 
 static void tells_what_it_is(void **state)
 {
-    (void)state;
     emulated_only();
     struct ah_dev *dev;
     struct ah_dev_info info, again;
@@ -59,7 +58,6 @@ static void tells_what_it_is(void **state)
 
 static void refuses_what_a_gpu_has_not(void **state)
 {
-    (void)state;
     struct ah_dev *dev = NULL;
     assert_fails(emulated_open(&dev, &(struct ah_dev_options){.threads = 2}), AH_EINPUT,
                  "device \"cuda\": found 2 device threads, expected none");
@@ -73,7 +71,6 @@ static void refuses_what_a_gpu_has_not(void **state)
 /* A driver that is too old, a machine without a GPU: there is no such device. Anything else is a failure. */
 static void says_why_there_is_none(void **state)
 {
-    (void)state;
     emulated_only();
     static const struct {
         const char *function;
@@ -104,7 +101,6 @@ static void says_why_there_is_none(void **state)
 
 static void auto_takes_the_gpu(void **state)
 {
-    (void)state;
     emulated_only();
     struct ah_dev *dev;
     struct ah_device device;
@@ -141,7 +137,6 @@ static void auto_takes_the_gpu(void **state)
 
 static void missing_libraries_are_named(void **state)
 {
-    (void)state;
     struct ah_dev *dev = NULL;
     if (getenv("AH_TEST_GPU")) /* whose libraries are where they are */
         skip();
@@ -158,7 +153,6 @@ static void missing_libraries_are_named(void **state)
 
 static void devices_are_listed(void **state)
 {
-    (void)state;
     emulated_only();
     struct ah_device *devices;
     int count, found = 0;
@@ -179,7 +173,6 @@ static void devices_are_listed(void **state)
 /* More than the GPU has, by its own word and by CUDA's. */
 static void memory_that_is_not_there_is_refused(void **state)
 {
-    (void)state;
     emulated_only();
     struct ah_dev *dev;
     struct ah_dev_info info;

@@ -29,7 +29,6 @@ static void file_write(const char *folder, const char *name, const char *text)
 /* What the kernel says of the buffer; without a file nothing is said. */
 static void the_link_is_what_the_kernel_says(void **state)
 {
-    (void)state;
     struct ah_dev *dev;
     struct ah_dev_info info;
     char folder[400], gpu[480];
@@ -56,7 +55,6 @@ static void the_link_is_what_the_kernel_says(void **state)
 /* Without a folder the system's libraries are taken: those that are there know no GPU here. */
 static void libraries_are_looked_for_where_the_system_does(void **state)
 {
-    (void)state;
     struct ah_dev *dev = NULL;
 #ifdef AH_TEST_SANITIZED
     skip(); /* NVIDIA's libraries are not made for it */
@@ -76,7 +74,6 @@ static void libraries_are_looked_for_where_the_system_does(void **state)
 
 static void a_library_without_a_function_is_refused(void **state)
 {
-    (void)state;
     struct ah_dev *dev = NULL;
     const char *folder = ah_test_folder();
     char path[512];
@@ -94,7 +91,6 @@ static void a_library_without_a_function_is_refused(void **state)
 
 static void an_older_driver_is_refused(void **state)
 {
-    (void)state;
     struct ah_dev *dev = NULL;
     if (is_real())
         skip();
@@ -107,7 +103,6 @@ static void an_older_driver_is_refused(void **state)
 
 static void more_host_memories_than_there_is_room_for_are_refused(void **state)
 {
-    (void)state;
     struct ah_dev *dev;
     char *base;
     assert_ok(emulated_open(&dev, NULL));
@@ -122,7 +117,6 @@ static void more_host_memories_than_there_is_room_for_are_refused(void **state)
 
 static void one_rank_gathers_and_reduces_what_it_has(void **state)
 {
-    (void)state;
     struct test_device gpu = test_device_open("cuda");
     struct ah_work work = {.lane = AH_LANE_COMM, .tasks = 1, .task = {{.type = AH_TASK_COLLECTIVE}}};
     work.task[0].as.collective.buffer = gpu.region;
@@ -143,7 +137,6 @@ static void one_rank_gathers_and_reduces_what_it_has(void **state)
 
 static void tokens_beyond_the_sorts_keys_are_refused(void **state)
 {
-    (void)state;
     const int64_t tokens = (int64_t)1 << 31;
     struct ah_call call = {.op = AH_OP_EMBEDDING_BWD};
     struct ah_program program = {.count = 1, .calls = &call};
@@ -161,7 +154,6 @@ static void tokens_beyond_the_sorts_keys_are_refused(void **state)
 /* Operators of several launches: each of them may be the one that is refused. */
 static void any_launch_of_an_operator_may_fail(void **state)
 {
-    (void)state;
     static const struct op_case cases[] = {
         {"embedding_bwd", AH_OP_EMBEDDING_BWD, {0}, {S3(1, 3000, 8), S2(1, 3000)}, S2(5, 8), 5},
         {"layernorm_bwd", AH_OP_LAYERNORM_BWD, {.eps = 1e-5F}, {S2(9, 16), S2(9, 16), S1(16), S1(9), S1(9)}, {0}, 0},
@@ -220,7 +212,6 @@ static struct ah_done copy_run(struct test_device *gpu, int expected)
 /* An event without a time: the work's is the clocks' last meeting. */
 static void a_time_that_is_not_told_fails_nothing(void **state)
 {
-    (void)state;
     if (getenv("AH_TEST_GPU"))
         skip();
     struct test_device gpu = test_device_open("cuda");
@@ -236,7 +227,6 @@ static void a_time_that_is_not_told_fails_nothing(void **state)
 /* Times of events are off, yet what waits begins when what it waits for is over, whichever is reported first. */
 static void spans_are_in_order_on_a_clock_with_noise(void **state)
 {
-    (void)state;
     enum { PAIRS = 200, NOISE_NS = 50000 };
     char noise[16];
     if (getenv("AH_TEST_GPU"))
@@ -274,7 +264,6 @@ static void spans_are_in_order_on_a_clock_with_noise(void **state)
  * memory. */
 static void clocks_that_cannot_be_compared_end_the_work(void **state)
 {
-    (void)state;
     char *base;
     if (getenv("AH_TEST_GPU"))
         skip();

@@ -179,7 +179,6 @@ static bool life_fails(long n)
 /* Most calls make the events of the lanes' rings, one as the other. */
 static void any_call_may_fail(void **state)
 {
-    (void)state;
     long calls = 1 << 12, dense = ah_test_samples() ? 5 : 30;
     assert_false(life_fails(calls));
     for (long step = calls / 2; step; step /= 2)
@@ -194,7 +193,6 @@ static void any_call_may_fail(void **state)
 /* Each lane's kinds of work in turn, with delays that let the fault come early or late. */
 static void a_fault_on_the_gpu_ends_everything(void **state)
 {
-    (void)state;
     static const struct {
         const char *what;
         int nth;
@@ -227,7 +225,6 @@ static void a_fault_on_the_gpu_ends_everything(void **state)
 
 static void closing_does_not_wait_to_be_asked(void **state)
 {
-    (void)state;
     static const char *const faults[] = {"none", "kernel", "copy", "cudaEventRecord"};
     for (size_t i = 0; i < AH_LENGTH(faults) * 2; i++) {
         struct scene scene;
@@ -244,7 +241,6 @@ static void closing_does_not_wait_to_be_asked(void **state)
 /* The host's own failure stops the streams, and is forgotten with the memory. */
 static void a_failure_of_the_host_lane_ends_everything(void **state)
 {
-    (void)state;
     struct scene scene;
     struct ah_event event, before;
     emulation_reset();
@@ -275,7 +271,6 @@ static void a_failure_of_the_host_lane_ends_everything(void **state)
 /* Launches that fail when they are put on a stream: the work that was half on it has run out before memory goes. */
 static void a_launch_that_fails_is_settled_by_release(void **state)
 {
-    (void)state;
     static const char *const calls[] = {"cudaLaunchKernelEx",  "cudaMemcpyAsync",      "cudaEventRecord",
                                         "cudaStreamWaitEvent", "cuStreamWriteValue64", "cuStreamWaitValue64"};
     for (size_t i = 0; i < AH_LENGTH(calls); i++) {
@@ -300,7 +295,6 @@ static void a_launch_that_fails_is_settled_by_release(void **state)
 /* Times are the host clock's, whatever passes between two works. */
 static void times_follow_the_hosts_clock(void **state)
 {
-    (void)state;
     enum { ROUNDS = 3, SLACK_NS = 200000000 };
     struct scene scene;
     int64_t last_ns = 0;

@@ -73,7 +73,6 @@ static long pair_check(struct device_pair *devices, enum ah_dtype dtype, int in)
 
 static void gelus_backward_goes_with_its_product(void **state)
 {
-    (void)state;
     static const struct {
         enum ah_dtype dtype;
         int in;
@@ -91,7 +90,6 @@ static void gelus_backward_goes_with_its_product(void **state)
 /* What the library has no algorithm for, or does not want to fuse, is done apart; any other failure is one. */
 static void without_an_algorithm_they_are_apart(void **state)
 {
-    (void)state;
     enum { INVALID_VALUE = 7, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 }; /* of cublasStatus_t */
     static struct pair p;
     struct ah_prepared *prepared = NULL;

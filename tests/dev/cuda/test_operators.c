@@ -86,25 +86,21 @@ static void cases_check(const struct op_case *cases, size_t count)
 
 static void operators_agree_with_the_cpu(void **state)
 {
-    (void)state;
     cases_check(value_cases, AH_LENGTH(value_cases));
 }
 
 static void many_elements_agree_with_the_cpu(void **state)
 {
-    (void)state;
     cases_check(bit_cases, AH_LENGTH(bit_cases));
 }
 
 static void other_widths_agree_with_the_cpu(void **state)
 {
-    (void)state;
     cases_check(cuda_cases, AH_LENGTH(cuda_cases));
 }
 
 static void every_operator_without_products_is_tried(void **state)
 {
-    (void)state;
     bool tried[AH_OP_COUNT] = {false};
     for (size_t i = 0; i < AH_LENGTH(value_cases); i++)
         tried[value_cases[i].op] = true;
@@ -128,7 +124,6 @@ static void dx_over_x(struct op_data *data)
 /* As a compiled program may have it. */
 static void gradients_may_be_written_over_what_they_are_made_of(void **state)
 {
-    (void)state;
     static const struct op_case cases[] = {
         OP("layernorm_bwd", LAYERNORM_BWD, IN(S2(300, 203), S2(300, 203), S1(203), S1(300), S1(300)), .eps = 1e-5F),
         OP("layernorm_bwd, even", LAYERNORM_BWD, IN(S2(9, 1104), S2(9, 1104), S1(1104), S1(9), S1(9)), .eps = 1e-5F),
@@ -160,7 +155,6 @@ static void inputs_spread(struct op_data *data)
  * place of an approximation decides. */
 static void activations_hold_far_out(void **state)
 {
-    (void)state;
     static const struct op_case cases[] = {
         OP("gelu", GELU, IN(S1(48)), 0),
         OP("relu", RELU, IN(S1(48)), 0),
@@ -195,7 +189,6 @@ static void some_logits_are_hopeless(struct op_data *data)
 
 static void logits_may_be_infinitely_small(void **state)
 {
-    (void)state;
     static const struct op_case cases[] = {
         {"cross_entropy of 700", AH_OP_CROSS_ENTROPY, {0}, {S3(1, 6, 704), S2(1, 6)}, {0}, 700},
         {"cross_entropy of 701", AH_OP_CROSS_ENTROPY, {0}, {S3(1, 6, 701), S2(1, 6)}, {0}, 701},
@@ -233,7 +226,6 @@ static void no_id_strays(struct op_data *data)
 
 static void a_stray_id_makes_its_token_nan(void **state)
 {
-    (void)state;
     static const struct op_case c = {"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 24), S2(2, 7)}, {0}, 11};
     struct test_device d = test_device_open("cuda");
     for (int dtype = 0; dtype < 2; dtype++) {
@@ -249,7 +241,6 @@ static void a_stray_id_makes_its_token_nan(void **state)
 
 static void the_gradient_of_a_stray_id_goes_nowhere(void **state)
 {
-    (void)state;
     static const struct op_case c = {
         "embedding_bwd", AH_OP_EMBEDDING_BWD, {.acc = 1}, {S3(3, 50, 24), S2(3, 50)}, S2(4, 24), 4};
     struct test_device d = test_device_open("cuda");
@@ -273,7 +264,6 @@ static void a_target_is_ignored(struct op_data *data)
 /* The gradients stay numbers. Only linear_cross_entropy ignores targets. */
 static void a_stray_target_makes_the_loss_nan(void **state)
 {
-    (void)state;
     static const struct op_case c = {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11};
     static operator_change *const changes[] = {NULL, ids_stray, a_target_is_ignored};
     struct test_device d = test_device_open("cuda");
@@ -292,7 +282,6 @@ static void a_stray_target_makes_the_loss_nan(void **state)
 
 static void rows_too_wide_for_registers_are_refused(void **state)
 {
-    (void)state;
     struct test_device d = test_device_open("cuda");
     for (int dtype = 0; dtype < 2; dtype++) {
         int64_t most = dtype ? 32768 : 16384;

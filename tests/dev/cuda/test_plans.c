@@ -53,13 +53,11 @@ static void every_plan(const struct plans *plans)
 
 static void every_plan_equals_resident_1(void **state)
 {
-    (void)state;
     every_plan(&(struct plans){AH_F32, TINY_LAYERS, false, CLIP, 2, 1, "autohete", 0, 3});
 }
 
 static void every_plan_equals_resident_2(void **state)
 {
-    (void)state;
     if (ah_test_samples())
         return;
     every_plan(&(struct plans){AH_F32, TINY_LAYERS, true, CLIP, 2, 1, "autohete", 1, 3});
@@ -67,7 +65,6 @@ static void every_plan_equals_resident_2(void **state)
 
 static void every_plan_equals_resident_3(void **state)
 {
-    (void)state;
     if (ah_test_samples())
         return;
     every_plan(&(struct plans){AH_F32, TINY_LAYERS, false, CLIP, 2, 1, "autohete-fifo", 2, 3});
@@ -75,25 +72,21 @@ static void every_plan_equals_resident_3(void **state)
 
 static void every_plan_in_bf16_equals_resident(void **state)
 {
-    (void)state;
     every_plan(&(struct plans){AH_BF16, 2, true, CLIP, 2, 1, "autohete", 0, 1});
 }
 
 static void micro_batches_equal_resident(void **state)
 {
-    (void)state;
     every_plan(&(struct plans){AH_F32, 2, true, 0, 1, 3, "autohete", 0, 1});
 }
 
 static void micro_batches_in_bf16_equal_resident(void **state)
 {
-    (void)state;
     every_plan(&(struct plans){AH_BF16, 2, false, CLIP, 1, 2, "autohete", 0, 1});
 }
 
 static void llama_equals_resident(void **state)
 {
-    (void)state;
     struct tiny tiny;
     tiny_init_graph(&tiny, model_graph(model_llama, 1, false), 0, 1);
     some_plans(&tiny, "autohete", 0, 1);
@@ -102,7 +95,6 @@ static void llama_equals_resident(void **state)
 /* No gradient of a norm's weight, no gradient of a matrix, and small ones beside large parameters. */
 static void adapters_equal_resident(void **state)
 {
-    (void)state;
     static const char config[] = "{\"model_type\": \"llama\", \"vocab_size\": 67, \"hidden_size\": 24, "
                                  "\"intermediate_size\": 40, \"num_hidden_layers\": 2, \"num_attention_heads\": 3, "
                                  "\"num_key_value_heads\": 1, \"max_position_embeddings\": 24}";
@@ -118,7 +110,6 @@ static void adapters_equal_resident(void **state)
 /* Attention by cuDNN's graphs, of one text and of packed documents, whose masks are made in the workspace. */
 static void plans_with_cudnn_equal_resident(void **state)
 {
-    (void)state;
     setenv("AUTOHETE_EMULATION_CUDNN", "91900", 1);
     for (int packed = 0; packed < 2; packed++) {
         const struct ah_record_options record = {.batch = 2, .seq = 17, .compute = AH_BF16, .packed = packed};
@@ -138,7 +129,6 @@ static void nearly(double found, double expected, double bound)
 
 static void losses_are_nearly_the_cpus(void **state)
 {
-    (void)state;
     static const struct {
         enum ah_dtype compute;
         double bound;

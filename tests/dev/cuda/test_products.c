@@ -34,7 +34,6 @@ static const struct op_case head_cases[] = {
  * magnitudes, which with random operands are near the largest result. */
 static struct bound bound_of(enum ah_op op)
 {
-    (void)op;
     return (struct bound){.of_largest = 3e-6, .out_of = 30};
 }
 
@@ -95,26 +94,22 @@ static void cases_check(const struct op_case *cases, size_t count)
 
 static void products_agree_with_the_cpu(void **state)
 {
-    (void)state;
     cases_check(value_cases, AH_LENGTH(value_cases));
 }
 
 static void other_products_agree_with_the_cpu(void **state)
 {
-    (void)state;
     cases_check(linear_cases, AH_LENGTH(linear_cases));
 }
 
 static void heads_agree_with_the_cpu(void **state)
 {
-    (void)state;
     cases_check(head_cases, AH_LENGTH(head_cases));
 }
 
 /* A GPU with memory for no more logits than the operator's chunk has. */
 static void a_head_on_a_small_gpu_agrees_with_the_cpu(void **state)
 {
-    (void)state;
     if (getenv("AH_TEST_GPU"))
         skip();
     setenv("AUTOHETE_EMULATION_MEMORY", "268435456", 1);
@@ -126,7 +121,6 @@ static void a_head_on_a_small_gpu_agrees_with_the_cpu(void **state)
 
 static void attention_agrees_with_the_cpu(void **state)
 {
-    (void)state;
     cases_check(attention_cases, AH_LENGTH(attention_cases));
 }
 
@@ -181,7 +175,6 @@ static void ignore_all(struct op_data *data)
 
 static void ignored_targets_do_not_count(void **state)
 {
-    (void)state;
     struct device_pair p = device_pair_open();
     operator_check(&p, &head_cases[0], AH_F32, head_bound(&head_cases[0], AH_F32), ignore_every_third);
     operator_check(&p, &head_cases[0], AH_F32, head_bound(&head_cases[0], AH_F32), ignore_all);
@@ -190,7 +183,6 @@ static void ignored_targets_do_not_count(void **state)
 
 static void a_target_that_is_no_class_makes_the_loss_nan(void **state)
 {
-    (void)state;
     static const int32_t ids[] = {-1, 501, INT32_MAX, INT32_MIN};
     struct test_device gpu = test_device_open("cuda");
     for (size_t i = 0; i < AH_LENGTH(ids); i++) {
@@ -226,7 +218,6 @@ static void without_gradients(struct op_data *data)
 /* Evaluation wants the loss alone, a frozen head no gradient of its weight. */
 static void a_head_makes_what_is_asked_for(void **state)
 {
-    (void)state;
     operator_change *const changes[] = {without_dx, without_dweight, without_gradients};
     struct device_pair p = device_pair_open();
     for (size_t i = 0; i < AH_LENGTH(changes); i++)
@@ -250,7 +241,6 @@ static int prepare_case(struct test_device *gpu, const struct op_case *c)
 
 static void heads_that_are_too_wide_are_refused(void **state)
 {
-    (void)state;
     const struct op_case wide = {"", AH_OP_ATTENTION, {.heads = 1}, {S3(1, 3, 257 * 3)}, {0}, 0};
     struct test_device gpu = test_device_open("cuda");
     assert_fails(prepare_case(&gpu, &wide), AH_EDEVICE,
@@ -261,7 +251,6 @@ static void heads_that_are_too_wide_are_refused(void **state)
 /* Whatever of the library's calls fails: one line with the product's shape, and nothing is left over. */
 static void failures_of_the_library_name_the_product(void **state)
 {
-    (void)state;
     enum { NOT_SUPPORTED = 15, MOST = 40 }; /* CUBLAS_STATUS_NOT_SUPPORTED; more than a head has calls of a kind */
     static const char *const calls[] = {
         "cublasLtMatmulDescCreate",       "cublasLtMatmulDescSetAttribute",       "cublasLtMatrixLayoutCreate",

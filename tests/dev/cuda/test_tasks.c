@@ -179,7 +179,6 @@ static void adam_check(const struct rig *rig, const struct adam_case *c, uint64_
 
 static void adam_is_the_hosts(void **state)
 {
-    (void)state;
     struct rig rig = rig_open();
     int step = ah_test_samples() ? 7 : 1;
     for (int n = 0; n <= 40; n += step) {
@@ -222,7 +221,6 @@ static void adam_is_the_hosts(void **state)
 /* The host refuses it; a kernel cannot, and leaves the states as they were where they go. */
 static void a_skipped_step_into_memory_apart_copies(void **state)
 {
-    (void)state;
     enum { COUNT = 1003 };
     struct rig rig = rig_open();
     struct ah_work work = {.lane = AH_LANE_COMPUTE, .tasks = 1, .task = {{.type = AH_TASK_ADAM}}};
@@ -279,7 +277,6 @@ static void cast_check(const struct rig *rig, const struct cast_case *c, uint64_
 
 static void casts_are_the_hosts(void **state)
 {
-    (void)state;
     struct rig rig = rig_open();
     int step = ah_test_samples() ? 5 : 1;
     for (int n = 0; n <= 33; n += step)
@@ -307,7 +304,6 @@ static void casts_are_the_hosts(void **state)
 
 static void codes_expand_as_on_the_host(void **state)
 {
-    (void)state;
     enum { BLOCKS = 70, CODES = 0, WIDE = 100000 };
     struct rig rig = rig_open();
     for (int bf16 = 0; bf16 < 2; bf16++)
@@ -358,7 +354,6 @@ static void sqnorm_check(const struct rig *rig, int64_t count, bool bf16, bool o
 
 static void norms_are_the_hosts(void **state)
 {
-    (void)state;
     struct rig rig = rig_open();
     int step = ah_test_samples() ? 11 : 1;
     for (int n = 0; n <= 70; n += step) {
@@ -374,7 +369,6 @@ static void norms_are_the_hosts(void **state)
 
 static void clip_factors_are_the_hosts(void **state)
 {
-    (void)state;
     struct rig rig = rig_open();
     static const double given[][3] = {{1, 4, 9},      {0, 0, 0},   {1e300, 1e300, 1}, {.3, .2, .1},
                                       {1e-300, 0, 0}, {NAN, 1, 1}, {INFINITY, 1, 1}};

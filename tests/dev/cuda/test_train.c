@@ -92,26 +92,22 @@ static void trains_within_a_budget(const char *dtype, double bound)
 
 static void trains_within_a_budget_in_fp32(void **state)
 {
-    (void)state;
     trains_within_a_budget("fp32", 1e-4);
 }
 
 static void trains_within_a_budget_in_bf16(void **state)
 {
-    (void)state;
     trains_within_a_budget("bf16", 3e-2);
 }
 
 static int stop_after(const struct ah_step *step, void *context)
 {
-    (void)context;
     return step->step == STEPS / 2;
 }
 
 /* Half on one device, half on the other; both ways. The same as either alone, but for rounding. */
 static void goes_on_from_the_other_device(void **state)
 {
-    (void)state;
     static const char *const devices[] = {"cpu", "cuda"};
     struct place place;
     struct ah_train_result result;
@@ -152,7 +148,6 @@ static int take_budget(const struct ah_trainer *trainer, void *context)
 
 static void the_gpus_memory_is_the_budget(void **state)
 {
-    (void)state;
     struct place place;
     struct ah_train_result result;
     struct ah_dev *dev;

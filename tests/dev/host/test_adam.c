@@ -44,7 +44,6 @@ static struct ah_task step_task(struct state *s, int step, double lr, double dec
 
 static void adam_matches_definition(void **state)
 {
-    (void)state;
     static struct state s;
     struct test_pool p = pool_begin(2);
     for (int i = 0; i < COUNT; i++)
@@ -65,7 +64,6 @@ static void adam_matches_definition(void **state)
 /* The formula of dev.h, one rounding for each operation; decides bits. */
 static void adam_rounds_as_written(void **state)
 {
-    (void)state;
     static struct state s;
     struct test_pool p = pool_begin(1);
     struct ah_task task = step_task(&s, 3, 0.01, 0.1);
@@ -91,7 +89,6 @@ static void adam_rounds_as_written(void **state)
 
 static void sum_of_squares_is_exact_enough_and_shows_nan(void **state)
 {
-    (void)state;
     enum { N = 200001 };
     struct test_pool p = pool_begin(2);
     float *g = malloc(N * sizeof *g);
@@ -163,7 +160,6 @@ static void half_state_fill(struct half_state *h)
  * in two planes is the float: the same states as from a float gradient scaled beforehand. */
 static void half_precision_is_rounding_at_the_ends(void **state)
 {
-    (void)state;
     static struct half_state a, b;
     const float scales[] = {0, 1.0F, 0.37F};
     struct test_pool p = pool_begin(2);
@@ -223,7 +219,6 @@ static struct ah_task short_task(struct short_state *s, const struct ah_adam *ad
 /* The rule of dev.h element by element; where pieces begin and end changes no bit. */
 static void short_moments_are_rounded_as_written(void **state)
 {
-    (void)state;
     static struct short_state whole, parts, want;
     static struct state unused;
     struct test_pool p = pool_begin(2);
@@ -254,7 +249,6 @@ static void short_moments_are_rounded_as_written(void **state)
 /* Masters in bf16: the same update of what they stand for, rounded by bits of their own. */
 static void short_masters_are_rounded_as_written(void **state)
 {
-    (void)state;
     static struct short_state wide;
     static struct state unused;
     static uint16_t p[COUNT], g[COUNT], m[COUNT], v[COUNT], want[COUNT];
@@ -287,7 +281,6 @@ static void short_masters_are_rounded_as_written(void **state)
 /* A value that lies between two of bf16 is rounded up as often as it lies high: its mean stays. */
 static void random_rounding_keeps_the_mean(void **state)
 {
-    (void)state;
     enum { DRAWS = 100000 };
     const float values[] = {1.001F, -1.001F, 3.14159F, 1e-30F, 1.0F, 0.0F};
     for (size_t i = 0; i < AH_LENGTH(values); i++)
@@ -304,7 +297,6 @@ static void random_rounding_keeps_the_mean(void **state)
 /* The scale is read when the task runs, and a scale of one is as good as none, for denormals and infinities too. */
 static void a_scale_of_one_is_none(void **state)
 {
-    (void)state;
     static struct half_state a, b;
     struct test_pool p = pool_begin(1);
     float scale = 7;
@@ -323,7 +315,6 @@ static void a_scale_of_one_is_none(void **state)
 
 static void sum_of_squares_reads_bf16(void **state)
 {
-    (void)state;
     enum { N = 100003 };
     struct test_pool p = pool_begin(2);
     uint16_t *half = malloc(N * sizeof *half);
@@ -343,7 +334,6 @@ static void sum_of_squares_reads_bf16(void **state)
 
 static void other_dtypes_are_refused(void **state)
 {
-    (void)state;
     static struct state s;
     struct test_pool p = pool_begin(1);
     double sum;
@@ -363,7 +353,6 @@ static void other_dtypes_are_refused(void **state)
 /* Largest error in units of the result's last place, over all that softmax and GELU can ask for. */
 static void exponential_is_accurate(void **state)
 {
-    (void)state;
     enum { N = 400000 };
     float *x = malloc(2 * N * sizeof *x), *y = x + N;
     assert_non_null(x);

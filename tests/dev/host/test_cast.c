@@ -36,7 +36,6 @@ enum { RESTS = 9, ALL = 65536 };
 /* Every upper half with lower halves around the tie. */
 static void every_value_rounds_to_nearest_even(void **state)
 {
-    (void)state;
     static const uint32_t rests[RESTS] = {0, 1, 0x7FFE, 0x7FFF, 0x8000, 0x8001, 0x8002, 0xFFFE, 0xFFFF};
     static float x[ALL], wide[ALL];
     static uint16_t y[ALL];
@@ -60,7 +59,6 @@ static void every_value_rounds_to_nearest_even(void **state)
 /* No element beyond the last is read or written, and short arrays are cast like long ones; also with denormals off. */
 static void every_length_is_exact(void **state)
 {
-    (void)state;
     enum { MOST = 70 };
     struct test_pool p = pool_begin(1);
     for (size_t isa = 0; isa < AH_LENGTH(isas); isa++)
@@ -90,7 +88,6 @@ static void every_length_is_exact(void **state)
 
 static void tasks_cast_in_pieces(void **state)
 {
-    (void)state;
     enum { N = 200003 };
     struct test_pool p = pool_begin(3);
     float *x = malloc(N * sizeof *x), *back = malloc(N * sizeof *back);
@@ -116,7 +113,6 @@ static void tasks_cast_in_pieces(void **state)
 /* Every length around the doublings, for any number of threads; what is listed becomes zero instead. */
 static void narrowing_in_place_is_exact(void **state)
 {
-    (void)state;
     static const int lengths[] = {0, 1, 2047, 2048, 2049, 4097, 65537, 400003};
     static const struct ah_range zeros[] = {{0, 1}, {1000, 1024}, {2040, 2047}};
     for (size_t i = 0; i < AH_LENGTH(lengths); i++)

@@ -30,7 +30,6 @@ static void fresh(const char *groups)
 
 static void no_limit(void **state)
 {
-    (void)state;
     root = ah_test_folder();
     assert_true(ah__cgroup_memory_left(root) == INT64_MAX); /* no such file */
     fresh("0::/\n");
@@ -45,7 +44,6 @@ static void no_limit(void **state)
 /* The tightest of the groups around this process counts, with what it could give back. */
 static void version_two(void **state)
 {
-    (void)state;
     fresh("0::/slice/job\n");
     put("/sys/fs/cgroup/slice/job/memory.max", "1000000\n");
     put("/sys/fs/cgroup/slice/job/memory.current", "400000\n");
@@ -62,7 +60,6 @@ static void version_two(void **state)
 /* A container names its group as the host does and mounts it as the root. */
 static void version_one(void **state)
 {
-    (void)state;
     fresh("7:cpu:/x\n4:memory:/docker/0123\n0::/x\n");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000000\n");
     put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "900000\n");

@@ -38,7 +38,6 @@ static void published(double values[CODES], bool is_signed)
 
 static void codes_stand_for_what_is_published(void **state)
 {
-    (void)state;
     for (int is_signed = 0; is_signed < 2; is_signed++) {
         double want[CODES];
         uint8_t group[AH_CODE8_BYTES];
@@ -83,7 +82,6 @@ static void check_nearest(uint8_t code, double value, const double values[CODES]
 
 static void values_become_the_nearest_code(void **state)
 {
-    (void)state;
     for (int is_signed = 0; is_signed < 2; is_signed++) {
         double values[CODES];
         published(values, is_signed);
@@ -103,7 +101,6 @@ static void values_become_the_nearest_code(void **state)
 /* What lies exactly between two is one of them; just beside it there is no doubt. */
 static void rounding_is_at_the_middle(void **state)
 {
-    (void)state;
     for (int is_signed = 0; is_signed < 2; is_signed++) {
         double values[CODES];
         published(values, is_signed);
@@ -121,7 +118,6 @@ static void rounding_is_at_the_middle(void **state)
 /* Zero stays zero; a second moment that is not is not; too small a group is zero; what is not finite shows. */
 static void extremes(void **state)
 {
-    (void)state;
     const float none[3] = {0, -0.0F, 0}, tiny[3] = {1e-39F, 0, 1e-40F}, small[3] = {1, 1e-30F, 0},
                 wrong[3] = {1, NAN, 2}, endless[3] = {1, INFINITY, 2};
     uint8_t group[AH_CODE8_BYTES];
@@ -201,7 +197,6 @@ static void coded_step_expected(struct coded *s, const struct ah_adam *a)
 /* Ten steps, the last in pieces: the moments that an update divides by are those before they were rounded. */
 static void ten_steps_are_as_written(void **state)
 {
-    (void)state;
     static struct coded found[AH_ISA_COUNT], want;
     struct test_pool p = pool_begin(2);
     static const char *const isas[AH_ISA_COUNT] = {"avx512", "avx2", "plain"};
@@ -234,7 +229,6 @@ static void ten_steps_are_as_written(void **state)
 
 static void parts_of_groups_are_refused(void **state)
 {
-    (void)state;
     static struct coded s;
     struct test_pool p = pool_begin(1);
     struct ah_task task = coded_task(&s, 0, GROUP);

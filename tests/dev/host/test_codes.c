@@ -35,7 +35,6 @@ static int nearest_quantile(double fraction)
 
 static void nf4_takes_the_nearest_quantile(void **state)
 {
-    (void)state;
     static const float quantiles[16] = AH_NF4_VALUES;
     static float x[COUNT], back[COUNT];
     static unsigned char kept[COUNT / AH_CODES_BLOCK * AH_NF4_BYTES];
@@ -60,7 +59,6 @@ static void nf4_takes_the_nearest_quantile(void **state)
 
 static void int8_takes_the_nearest_step(void **state)
 {
-    (void)state;
     static float x[COUNT], back[COUNT], again[COUNT];
     static char kept[COUNT / AH_CODES_BLOCK * AH_INT8_BYTES];
     normals_fill(x, COUNT, 6);
@@ -85,7 +83,6 @@ static void int8_takes_the_nearest_step(void **state)
 /* Zeros, the last block not whole, values too small to have a scale, and such as are no numbers. */
 static void edges(void **state)
 {
-    (void)state;
     for (int codes = AH_CODES_INT8; codes <= AH_CODES_NF4; codes++) {
         float x[AH_CODES_BLOCK + 3] = {0}, back[AH_CODES_BLOCK + 3];
         char kept[2 * AH_INT8_BYTES];
@@ -123,7 +120,6 @@ static float element(const unsigned char *kept, int i, enum ah_codes codes)
  * behind them is written. */
 static void every_code_is_what_its_words_say(void **state)
 {
-    (void)state;
     static const char *const isas[] = {"avx512", "avx2", "plain"};
     static const float scales[] = {1, 0.37F, -3e-5F, 0, 65504, 1e30F, INFINITY, NAN};
     enum { BLOCKS = 16, MANY = BLOCKS * AH_CODES_BLOCK };
@@ -166,7 +162,6 @@ static void every_code_is_what_its_words_say(void **state)
 /* The same bits as values widened one by one and rounded, for any number of threads and any instruction set. */
 static void tasks_expand_in_pieces(void **state)
 {
-    (void)state;
     static const char *const isas[] = {"avx512", "avx2", "plain"};
     enum { MANY = 1000 * AH_CODES_BLOCK };
     static float x[MANY], expected[MANY], wide[MANY];

@@ -115,7 +115,6 @@ static void beside_rounds(struct beside *b, int rounds)
 
 static void is_a_copy_of_memory(void **state)
 {
-    (void)state;
     const int threads[] = {0, 1, 3};
     for (int folders = 1; folders <= 3; folders++) {
         struct beside b = beside_open(folders_make(folders), threads[folders - 1]);
@@ -128,7 +127,6 @@ static void is_a_copy_of_memory(void **state)
 
 static void any_size_over_folders(void **state)
 {
-    (void)state;
     const int64_t sizes[] = {0, PAGE, REQUEST - PAGE, REQUEST, REQUEST + PAGE, 3 * REQUEST, 4 * REQUEST + PAGE};
     const char *folders = folders_make(3);
     struct ah_pages written, read;
@@ -151,7 +149,6 @@ static void any_size_over_folders(void **state)
 
 static void calls_that_do_not_fit(void **state)
 {
-    (void)state;
     const char *folders = folders_make(1);
     struct beside b = beside_open(folders, 2);
     struct ah_disk *disk;
@@ -169,7 +166,6 @@ static void calls_that_do_not_fit(void **state)
 
 static void calls_allocate_nothing(void **state)
 {
-    (void)state;
     struct beside b = beside_open(folders_make(2), 4);
     uint64_t before = ah__alloc_count();
     beside_rounds(&b, 3);
@@ -181,7 +177,6 @@ static void calls_allocate_nothing(void **state)
 
 static void folders_that_are_none(void **state)
 {
-    (void)state;
     struct ah_disk *disk;
     struct ah_disk_rates rates;
     int64_t bytes;
@@ -208,7 +203,6 @@ static void folders_that_are_none(void **state)
 
 static void more_than_there_is(void **state)
 {
-    (void)state;
     struct ah_disk *disk;
     int64_t one, two;
     const char *folders = folders_make(2);
@@ -229,7 +223,6 @@ static void more_than_there_is(void **state)
 /* Newer kernels allow direct I/O there; it is memory all the same. */
 static void folders_in_memory_are_noted(void **state)
 {
-    (void)state;
     char name[] = "/dev/shm/autohete-test-XXXXXX";
     if (!mkdtemp(name))
         skip();
@@ -304,7 +297,6 @@ static const struct ah_disk_calls faulty = {.read = faulty_read, .write = faulty
 
 static void a_drive_that_fails_ends_in_a_line(void **state)
 {
-    (void)state;
     const struct {
         int error;
         const char *text;
@@ -335,7 +327,6 @@ static void a_drive_that_fails_ends_in_a_line(void **state)
 
 static void short_transfers_go_on(void **state)
 {
-    (void)state;
     struct beside b = beside_open(folders_make(2), 3);
     ah__disk_calls(&faulty);
     for (int round = 0; round < ah_test_rounds(3, 10, 200); round++) {
@@ -349,7 +340,6 @@ static void short_transfers_go_on(void **state)
 
 static void a_file_that_ends_is_no_endless_loop(void **state)
 {
-    (void)state;
     struct beside b = beside_open(folders_make(1), 3);
     ah__disk_calls(&faulty);
     fault_most = 3 * PAGE;
@@ -364,7 +354,6 @@ static void a_file_that_ends_is_no_endless_loop(void **state)
 
 static int no_nameless(const char *folder)
 {
-    (void)folder;
     atomic_fetch_add(&nameless_refused, 1);
     errno = EOPNOTSUPP;
     return -1;
@@ -380,7 +369,6 @@ static int no_direct(int fd, bool on)
 
 static int direct_later(int fd, bool on)
 {
-    (void)fd;
     atomic_store(&direct_refused, on);
     return 0;
 }
@@ -407,7 +395,6 @@ static int full_allocate(int fd, int mode, off_t at, off_t bytes)
 
 static void systems_that_know_less(void **state)
 {
-    (void)state;
     const struct {
         struct ah_disk_calls calls;
         bool noted;
@@ -458,7 +445,6 @@ static void zeros_are_as_many_as_asked_for(void **state)
 /* Free bytes are not all that a drive can refuse by. */
 static void room_that_is_refused(void **state)
 {
-    (void)state;
     const struct ah_disk_calls calls = {.allocate = full_allocate};
     struct ah_disk *disk;
     ah__disk_calls(&calls);
@@ -483,7 +469,6 @@ static void room_that_is_refused(void **state)
 
 static void no_memory_leaves_nothing(void **state)
 {
-    (void)state;
     const char *folders = folders_make(3);
     int files = entries("/proc/self/fd"), failed = 0;
     struct ah_disk *disk;
@@ -505,7 +490,6 @@ static void no_memory_leaves_nothing(void **state)
 
 static void a_killed_process_leaves_nothing(void **state)
 {
-    (void)state;
     const char *folders = folders_make(2);
     for (int named = 0; named < 2; named++) {
         int ready[2], status;
@@ -558,7 +542,6 @@ static int allocate_nothing(int fd, int mode, off_t at, off_t bytes)
 /* On a drive that does nothing, since tests should not wear a real one out; its reads take a while. */
 static void rates_are_measured(void **state)
 {
-    (void)state;
     const struct ah_disk_calls calls = {.read = read_nothing, .write = write_nothing, .allocate = allocate_nothing};
     const char *folders = folders_make(2);
     struct ah_disk_rates rates = {0};

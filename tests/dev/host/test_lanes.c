@@ -94,7 +94,6 @@ static void rounds_submit(struct ah_lanes *lanes)
 
 static void lanes_here_and_elsewhere_wait_for_each_other(void **state)
 {
-    (void)state;
     struct elsewhere e = {.fail_at = -1};
     struct ah_lanes *lanes = lanes_open(&e);
     pthread_t stream;
@@ -115,7 +114,6 @@ static void lanes_here_and_elsewhere_wait_for_each_other(void **state)
 
 static void a_failure_passes_through_both(void **state)
 {
-    (void)state;
     struct elsewhere e = {.fail_at = 5};
     struct ah_lanes *lanes = lanes_open(&e);
     pthread_t stream;
@@ -142,7 +140,6 @@ static void a_failure_passes_through_both(void **state)
 /* Nobody does what the compute lane waits for: after a while the driver is asked to look. */
 static void the_driver_looks_when_nothing_comes(void **state)
 {
-    (void)state;
     struct elsewhere e = {.fail_at = -1, .gone = true};
     struct ah_lanes *lanes = lanes_open(&e);
     struct ah_event event;
@@ -157,7 +154,6 @@ static void the_driver_looks_when_nothing_comes(void **state)
 
 static void absent_lanes_are_refused(void **state)
 {
-    (void)state;
     struct elsewhere e = {.fail_at = -1};
     struct ah_lanes *lanes = lanes_open(&e);
     struct ah_work work = {.lane = AH_LANE_COMM};

@@ -13,7 +13,6 @@ enum { COUNT = 300000 };
 
 static void they_are_the_normal_numbers(void **state)
 {
-    (void)state;
     float *values = malloc(COUNT * sizeof *values);
     double sum = 0, squares = 0;
     int differ = 0;
@@ -34,7 +33,6 @@ static void they_are_the_normal_numbers(void **state)
 /* For every instruction set, and wherever the numbers are cut into pieces. */
 static void the_bits_are_the_same_everywhere(void **state)
 {
-    (void)state;
     static const char *const names[] = {"avx512", "avx2", "plain"};
     float *first = malloc(COUNT * sizeof *first), *other = malloc(COUNT * sizeof *other);
     assert_true(first && other);

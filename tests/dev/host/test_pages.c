@@ -10,7 +10,6 @@
 /* More than one thread's part, and no multiple of anything. */
 static void every_page_is_there(void **state)
 {
-    (void)state;
     enum { BYTES = (600 << 20) + 12345 };
     struct ah_pages pages;
     size_t page = (size_t)sysconf(_SC_PAGESIZE), count = (BYTES + page - 1) / page;

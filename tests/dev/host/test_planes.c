@@ -55,7 +55,6 @@ static void check_value(uint32_t bits)
 /* All upper halves with lower ones around what decides, and others. */
 static void every_value_comes_back(void **state)
 {
-    (void)state;
     static const uint32_t lower[] = {0, 1, 0x3fff, 0x7ffe, 0x7fff, 0x8000, 0x8001, 0xc000, 0xfffe, 0xffff};
     uint32_t others = ah_test_soaks() ? 0x10000 : 16;
     for (uint32_t high = 0; high < 0x10000; high++) {
@@ -155,7 +154,6 @@ static void check_updates(struct ah_pool *pool, enum ah_dtype moments)
 /* Under every instruction set and format of the moments. */
 static void updates_are_those_of_the_float(void **state)
 {
-    (void)state;
     static const char *const isas[AH_ISA_COUNT] = {"avx512", "avx2", "plain"};
     struct test_pool p = pool_begin(2);
     for (int isa = 0; isa < AH_ISA_COUNT; isa++) {
@@ -177,7 +175,6 @@ static uint32_t flushed(uint32_t bits)
 /* An update that changes nothing takes any bits apart and together: only a NaN may become another. */
 static void any_bits_pass_an_update(void **state)
 {
-    (void)state;
     static const char *const isas[AH_ISA_COUNT] = {"avx512", "avx2", "plain"};
     struct test_pool p = pool_begin(2);
     uint16_t *upper = calloc(3 * (size_t)DENSE, sizeof *upper), *rest = upper + DENSE;

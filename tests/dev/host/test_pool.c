@@ -21,7 +21,6 @@ static void mark(void *context, int index, int worker)
 
 static void every_piece_runs_once(void **state)
 {
-    (void)state;
     static struct marks marks;
     for (int threads = 1; threads <= 4; threads++) {
         struct test_pool p = pool_begin(threads);
@@ -48,7 +47,6 @@ struct meeting {
 
 static void meet(void *context, int index, int worker)
 {
-    (void)index;
     struct meeting *meeting = context;
     volatile float tiny = 1e-40F, half_normal = 1.2e-38F;
     volatile float product = tiny * 1e10F, halved = half_normal * 0.5F;
@@ -67,7 +65,6 @@ static void meet(void *context, int index, int worker)
 
 static void workers_flush_denormals_and_own_scratch(void **state)
 {
-    (void)state;
     struct test_pool p = pool_begin(3);
     struct meeting meeting = {.threads = 3, .pool = p.pool};
     ah__pool_run(p.pool, meet, 3, &meeting);
@@ -91,7 +88,6 @@ static int threads_of_process(void)
 
 static void products_start_no_threads_and_allocate_nothing_of_ours(void **state)
 {
-    (void)state;
     enum { N = 700 };
     float *memory = calloc(3 * N * N, sizeof *memory);
     assert_non_null(memory);
@@ -117,7 +113,6 @@ static void products_start_no_threads_and_allocate_nothing_of_ours(void **state)
 
 static void failed_allocation_leaves_nothing(void **state)
 {
-    (void)state;
     for (uint64_t n = 1; n <= 4; n++) {
         struct ah_pool *pool = NULL;
         ah__alloc_fail_at(n);

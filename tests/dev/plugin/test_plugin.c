@@ -22,7 +22,6 @@ static int open_from(struct ah_dev **dev, const char *folder, const char *name)
 
 static void faulty_plugins_are_refused_by_name(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *words;
     } faults[] = {
@@ -47,7 +46,6 @@ static void faulty_plugins_are_refused_by_name(void **state)
 
 static void a_file_that_is_no_library_is_refused(void **state)
 {
-    (void)state;
     char path[160];
     struct ah_dev *dev = NULL;
     const char *folder = ah_test_folder(), text[] = "not a shared object";
@@ -60,7 +58,6 @@ static void a_file_that_is_no_library_is_refused(void **state)
 
 static void an_unknown_device_says_where_it_was_sought(void **state)
 {
-    (void)state;
     struct ah_dev *dev = NULL;
     const char *folder = ah_test_folder();
     assert_fails(open_from(&dev, folder, "tpu"), AH_EINPUT,
@@ -156,7 +153,6 @@ static uint64_t steps_hash(struct ah_dev *dev)
 
 static void a_loaded_device_gives_the_same_bits(void **state)
 {
-    (void)state;
     struct ah_dev *cpu, *loop;
     struct ah_dev_info info;
     assert_ok(ah_dev_open(&cpu, "cpu", &(struct ah_dev_options){.threads = 1}));
@@ -189,7 +185,6 @@ static void train_take(struct outcome *outcome, struct tiny *tiny, const struct 
 
 static void training_on_a_loaded_device_is_the_same(void **state)
 {
-    (void)state;
     const struct ah_plan plans[] = {
         {.switches = {.layers = TINY_LAYERS, .buffers = 1, .prefetch_distance = 1}, .policy = "resident"},
         {.switches = {.layers = TINY_LAYERS,
@@ -217,7 +212,6 @@ static void training_on_a_loaded_device_is_the_same(void **state)
 
 static void a_failure_reaches_the_program_whole(void **state)
 {
-    (void)state;
     struct ah_dev *dev;
     struct layer layer;
     struct ah_prepared *prepared = NULL;
@@ -240,7 +234,6 @@ static void a_failure_reaches_the_program_whole(void **state)
 /* Two devices of one plugin, and failing allocations while it opens. */
 static void a_plugin_is_loaded_more_than_once(void **state)
 {
-    (void)state;
     struct ah_dev *first, *second;
     assert_ok(open_from(&first, AH_TEST_PLUGINS, "loop"));
     assert_ok(open_from(&second, AH_TEST_PLUGINS, "loop"));
@@ -269,7 +262,6 @@ static void open_and_close(int rank, void *context)
 /* Threads load and unload one plugin, together and in turn. */
 static void a_plugin_is_loaded_by_threads(void **state)
 {
-    (void)state;
     setenv("AUTOHETE_PLUGINS", AH_TEST_PLUGINS, 1);
     threads_run(3, open_and_close, NULL);
     unsetenv("AUTOHETE_PLUGINS");

@@ -1,6 +1,6 @@
 /* One test binary: every tests/FOLDER/test_NAME.c registers its cases under "FOLDER/NAME" with AH_TEST_SUITE. Each case
  * runs in a process of its own.
- *     static void adds(void **state) { (void)state; assert_int_equal(1 + 1, 2); }
+ *     static void adds(void **state) { assert_int_equal(1 + 1, 2); }
  *     AH_TEST_SUITE("base/size", cmocka_unit_test(adds)) */
 #ifndef AH_TESTS_TEST_H
 #define AH_TESTS_TEST_H

@@ -45,7 +45,8 @@ static void shortest(char *text, size_t size, double value)
     }
 }
 
-void ah__real_repr(struct ah_buf *to, double value)
+/* Appends the fewest digits that read back as the number, as Python writes floats. */
+static void real_repr(struct ah_buf *to, double value)
 {
     enum { FIXED_LEAST = -4, FIXED_BELOW = 16 }; /* exponents of numbers that are written without one */
     char text[40], digits[24];
@@ -151,7 +152,7 @@ static int print(struct ah_heap *heap, struct ah_buf *to, struct ah_datum value)
         return AH_OK;
     case AH_DATUM_REAL:
         if (ah__heap_touch(heap, REAL_COST))
-            ah__real_repr(to, value.real);
+            real_repr(to, value.real);
         return AH_OK;
     case AH_DATUM_LIST:
     case AH_DATUM_TUPLE:

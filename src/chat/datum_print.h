@@ -9,8 +9,6 @@
 int ah__datum_str(struct ah_heap *heap, struct ah_buf *to, struct ah_datum value);
 /* Appends repr(value): it quotes strings. */
 int ah__datum_repr(struct ah_heap *heap, struct ah_buf *to, struct ah_datum value);
-/* Appends the fewest digits that read back as the number, as Python writes floats. */
-void ah__real_repr(struct ah_buf *to, double value);
 
 struct ah_json_style {
     bool ascii, sorted;

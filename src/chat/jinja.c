@@ -12,7 +12,6 @@ struct ah_jinja {
     struct ah_node *body;
     struct ah_tokens tokens;
     const char *name;
-    bool marked;
 };
 
 int ah__jinja_open(const struct ah_jinja **out, const char *source, size_t length, const char *name)
@@ -22,8 +21,7 @@ int ah__jinja_open(const struct ah_jinja **out, const char *source, size_t lengt
     jinja->heap.most = TEMPLATE_BYTES_MOST;
     int status = ah__arena_strdup(&jinja->heap.arena, &jinja->name, name);
     if (status == AH_OK)
-        status =
-            ah__jinja_parse(&jinja->body, &jinja->marked, &jinja->tokens, &jinja->heap, source, length, jinja->name);
+        status = ah__jinja_parse(&jinja->body, &jinja->tokens, &jinja->heap, source, length, jinja->name);
     if (status == AH_OK)
         *out = jinja;
     else
@@ -38,11 +36,6 @@ void ah__jinja_close(const struct ah_jinja *jinja)
     if (own)
         ah__arena_free(&own->heap.arena);
     ah__free(own);
-}
-
-bool ah__jinja_is_marked(const struct ah_jinja *jinja)
-{
-    return jinja->marked;
 }
 
 bool ah__jinja_reads(const struct ah_jinja *jinja, const char *name, size_t length, bool inside)

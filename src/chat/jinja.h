@@ -16,8 +16,6 @@ struct ah_jinja;
 int ah__jinja_open(const struct ah_jinja **out, const char *source, size_t length, const char *name);
 /* Frees the template; null is fine. */
 void ah__jinja_close(const struct ah_jinja *jinja);
-/* Returns true if the template has {% generation %} blocks. */
-bool ah__jinja_is_marked(const struct ah_jinja *jinja);
 
 /* Returns true if the template reads a variable of this name or, if `inside`, a member: m.name, m['name']. */
 bool ah__jinja_reads(const struct ah_jinja *jinja, const char *name, size_t length, bool inside);

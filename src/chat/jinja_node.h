@@ -54,9 +54,9 @@ struct ah_node {
     struct ah_node *next;
 };
 
-/* Parses a template's body into the heap, which also holds names and texts. `marked`: it has generation blocks;
- * `tokens`: its tokens. AH_EINPUT: "NAME: line N: found ..., expected ...". */
-int ah__jinja_parse(struct ah_node **body, bool *marked, struct ah_tokens *tokens, struct ah_heap *heap,
-                    const char *source, size_t length, const char *name);
+/* Parses a template's body into the heap, which also holds names and texts. `tokens`: its tokens. AH_EINPUT: "NAME:
+ * line N: found ..., expected ...". */
+int ah__jinja_parse(struct ah_node **body, struct ah_tokens *tokens, struct ah_heap *heap, const char *source,
+                    size_t length, const char *name);
 
 #endif

@@ -214,7 +214,6 @@ static int macro_parse(struct ah_node *node, struct ah_parser *parser)
 
 static int generation_parse(struct ah_node *node, struct ah_parser *parser)
 {
-    parser->marked = true;
     AH_TRY(function_body(node, parser, "endgeneration"));
     return block_end(parser);
 }
@@ -255,13 +254,11 @@ static int statement(struct ah_node **out, struct ah_parser *parser)
                                    "continue)");
 }
 
-int ah__jinja_parse(struct ah_node **body, bool *marked, struct ah_tokens *tokens, struct ah_heap *heap,
-                    const char *source, size_t length, const char *name)
+int ah__jinja_parse(struct ah_node **body, struct ah_tokens *tokens, struct ah_heap *heap, const char *source,
+                    size_t length, const char *name)
 {
     struct ah_parser parser = {.heap = heap, .name = name};
     AH_TRY(ah__jinja_lex(tokens, heap, source, length, name));
     parser.at = tokens->items;
-    AH_TRY(statements(body, &parser, NULL));
-    *marked = parser.marked;
-    return AH_OK;
+    return statements(body, &parser, NULL);
 }

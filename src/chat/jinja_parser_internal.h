@@ -11,7 +11,6 @@ struct ah_parser {
     const char *name; /* name of the template */
     int depth;
     int loops; /* number of loops around this place, within its macro */
-    bool marked;
 };
 
 int ah__node_new(struct ah_node **out, struct ah_parser *parser, enum ah_node_kind kind);

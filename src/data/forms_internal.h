@@ -18,8 +18,6 @@ struct ah_form_record {
 cJSON *ah__form_member(const struct ah_form_record *record, const char *key);
 /* Gets a required text; AH_EINPUT. */
 int ah__form_text(const char **out, size_t *length, const struct ah_form_record *record, const char *key);
-/* Gets a text, "" if it is missing or null. */
-int ah__form_text_or_none(const char **out, const struct ah_form_record *record, const char *key);
 /* Gets the text of the first of two keys that has one, "" if neither has. Another text in the second is noted. */
 int ah__form_text_of(const char **out, struct ah_form_record *record, const char *key, const char *other);
 /* Note a member that is not read. */
@@ -35,9 +33,6 @@ int ah__form_list(cJSON **out, const struct ah_form_record *record, const char *
 /* Describes an unexpected value in few bytes; "nothing" for null. */
 const char *ah__form_found(char text[AH_FORM_FOUND_BYTES], const cJSON *value);
 
-/* Fails with AH_EINPUT about a part of list[index], which is `item`; about the whole item if the part has no name. */
-int ah__form_message_fail(const struct ah_form_record *record, const char *key, int index, const cJSON *item,
-                          const char *part, const char *expected);
 /* Turns the items of record[key] into messages with role, content and tool_calls, whatever their own words. AH_EINPUT:
  * an item is not a turn. */
 int ah__form_turns(struct ah_form_record *record, const char *key, cJSON *list);

@@ -16,8 +16,9 @@ struct turn {
     int index;
 };
 
-int ah__form_message_fail(const struct ah_form_record *record, const char *key, int index, const cJSON *item,
-                          const char *part, const char *expected)
+/* Fails with AH_EINPUT about a part of list[index], which is `item`; about the whole item if the part has no name. */
+static int message_fail(const struct ah_form_record *record, const char *key, int index, const cJSON *item,
+                        const char *part, const char *expected)
 {
     char text[AH_FORM_FOUND_BYTES];
     const cJSON *found = *part ? cJSON_GetObjectItemCaseSensitive(item, part) : item;
@@ -27,7 +28,7 @@ int ah__form_message_fail(const struct ah_form_record *record, const char *key, 
 
 static int fail(const struct turn *turn, const char *part, const char *expected)
 {
-    return ah__form_message_fail(turn->record, turn->key, turn->index, turn->item, part, expected);
+    return message_fail(turn->record, turn->key, turn->index, turn->item, part, expected);
 }
 
 static int no_memory(void)

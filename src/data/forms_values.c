@@ -13,7 +13,7 @@ int ah__form_text(const char **out, size_t *length, const struct ah_form_record 
 }
 
 /* Gets a text, "" if it is missing or null. */
-int ah__form_text_or_none(const char **out, const struct ah_form_record *record, const char *key)
+static int text_or_none(const char **out, const struct ah_form_record *record, const char *key)
 {
     *out = "";
     return ah__json_has(&record->json, key) ? ah__json_string(out, &record->json, key) : AH_OK;
@@ -38,8 +38,8 @@ int ah__form_unread(struct ah_form_record *record, const char *key)
 int ah__form_text_of(const char **out, struct ah_form_record *record, const char *key, const char *other)
 {
     const char *text;
-    AH_TRY(ah__form_text_or_none(out, record, key));
-    AH_TRY(ah__form_text_or_none(&text, record, other));
+    AH_TRY(text_or_none(out, record, key));
+    AH_TRY(text_or_none(&text, record, other));
     if (!**out)
         *out = text;
     else if (*text && strcmp(*out, text) != 0)

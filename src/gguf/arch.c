@@ -314,83 +314,33 @@ static int smollm_write(const struct ah_gguf_written *to)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS] = {
-    {.name = "llama",
-     .model_type = "llama",
-     .permuted = true,
-     .states_bias = true,
-     .states_mlp_bias = true,
-     .yarn = true,
-     .honoured = window_keys,
-     .read = llama_read,
-     .write = ah__gguf_put_window},
-    {.name = "qwen2",
-     .model_type = "qwen2",
-     .yarn = true,
-     .honoured = window_keys,
-     .read = qwen_read,
-     .write = ah__gguf_put_window},
-    {.name = "qwen3",
-     .model_type = "qwen3",
-     .states_bias = true,
-     .yarn = true,
-     .honoured = window_keys,
-     .read = qwen_read,
-     .write = ah__gguf_put_window},
-    {.name = "gemma", .model_type = "gemma", .adds_one = true},
-    {.name = "gemma2",
-     .model_type = "gemma2",
-     .adds_one = true,
-     .windows = true,
-     .own = gemma_names,
-     .honoured = gemma_keys,
-     .read = gemma_read,
-     .write = gemma_write},
-    {.name = "gemma3",
-     .model_type = "gemma3_text",
-     .adds_one = true,
-     .windows = true,
-     .own = gemma_names,
-     .honoured = gemma_keys,
-     .read = gemma_read,
-     .write = gemma_write},
-    {.name = "phi3",
-     .model_type = "phi3",
-     .partial = true,
-     .own = phi_names,
-     .honoured = phi_keys,
-     .read = phi_read,
-     .write = phi_write},
-    {.name = "granite",
-     .model_type = "granite",
-     .permuted = true,
-     .states_bias = true,
-     .states_mlp_bias = true,
-     .yarn = true,
-     .honoured = granite_keys,
-     .read = granite_read,
-     .write = granite_write},
-    {.name = "olmo2",
-     .model_type = "olmo2",
-     .windows = true,
-     .states_bias = true,
-     .yarn = true,
-     .own = olmo_names,
-     .honoured = olmo_keys,
-     .read = olmo_read,
-     .write = olmo_write},
-    {.name = "smollm3",
-     .model_type = "smollm3",
-     .permuted = true,
-     .states_bias = true,
-     .states_mlp_bias = true,
-     .yarn = true,
-     .write = smollm_write},
+static const struct ah_gguf_arch archs[] = {
+    AH_GGUF_ARCH("llama", "llama", .permuted = true, .states_bias = true, .states_mlp_bias = true, .yarn = true,
+                 .honoured = window_keys, .read = llama_read, .write = ah__gguf_put_window),
+    AH_GGUF_ARCH("qwen2", "qwen2", .yarn = true, .honoured = window_keys, .read = qwen_read,
+                 .write = ah__gguf_put_window),
+    AH_GGUF_ARCH("qwen3", "qwen3", .states_bias = true, .yarn = true, .honoured = window_keys, .read = qwen_read,
+                 .write = ah__gguf_put_window),
+    AH_GGUF_ARCH("gemma", "gemma", .adds_one = true),
+    AH_GGUF_ARCH("gemma2", "gemma2", .adds_one = true, .windows = true, .own = gemma_names, .honoured = gemma_keys,
+                 .read = gemma_read, .write = gemma_write),
+    AH_GGUF_ARCH("gemma3", "gemma3_text", .adds_one = true, .windows = true, .own = gemma_names, .honoured = gemma_keys,
+                 .read = gemma_read, .write = gemma_write),
+    AH_GGUF_ARCH("phi3", "phi3", .partial = true, .own = phi_names, .honoured = phi_keys, .read = phi_read,
+                 .write = phi_write),
+    AH_GGUF_ARCH("granite", "granite", .permuted = true, .states_bias = true, .states_mlp_bias = true, .yarn = true,
+                 .honoured = granite_keys, .read = granite_read, .write = granite_write),
+    AH_GGUF_ARCH("olmo2", "olmo2", .windows = true, .states_bias = true, .yarn = true, .own = olmo_names,
+                 .honoured = olmo_keys, .read = olmo_read, .write = olmo_write),
+    AH_GGUF_ARCH("smollm3", "smollm3", .permuted = true, .states_bias = true, .states_mlp_bias = true, .yarn = true,
+                 .write = smollm_write),
 };
+
+enum { ARCHS = AH_LENGTH(archs) };
 
 static const struct ah_gguf_arch *arch_at(size_t i)
 {
-    return i < AH_GGUF_ARCHS ? &ah__gguf_archs[i] : &ah__gguf_gpts[i - AH_GGUF_ARCHS];
+    return i < ARCHS ? &archs[i] : &ah__gguf_gpts[i - ARCHS];
 }
 
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
@@ -399,7 +349,7 @@ const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
                        : strcmp(model_type, "ministral") == 0 ? "llama"
                        : strcmp(model_type, "olmo3") == 0     ? "olmo2"
                                                               : model_type;
-    for (size_t i = 0; i < AH_GGUF_ARCHS + AH_GGUF_GPTS; i++)
+    for (size_t i = 0; i < ARCHS + AH_GGUF_GPTS; i++)
         if (strcmp(arch_at(i)->model_type, type) == 0)
             return arch_at(i);
     return NULL;
@@ -410,7 +360,7 @@ int ah__gguf_arch_find(const struct ah_gguf_arch **out, const struct ah_gguf *fi
     char names[128] = "";
     const char *name = NULL;
     AH_TRY(ah__gguf_text(&name, file, "general.architecture"));
-    for (size_t i = 0; i < AH_GGUF_ARCHS + AH_GGUF_GPTS; i++) {
+    for (size_t i = 0; i < ARCHS + AH_GGUF_GPTS; i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", arch_at(i)->name);
         if (name && strcmp(arch_at(i)->name, name) == 0) {

@@ -67,8 +67,14 @@ struct ah_gguf_arch {
     int (*write)(const struct ah_gguf_written *to); /* writes them; AH_EINPUT: llama.cpp differs; null: no such keys */
 };
 
-enum { AH_GGUF_ARCHS = 10, AH_GGUF_GPTS = 2 };
-extern const struct ah_gguf_arch ah__gguf_archs[AH_GGUF_ARCHS], ah__gguf_gpts[AH_GGUF_GPTS];
+/* A row: name in files, model_type, the other members. */
+#define AH_GGUF_ARCH(row_name, row_type, ...)                                                                          \
+    {                                                                                                                  \
+        .name = (row_name), .model_type = (row_type), __VA_ARGS__                                                      \
+    }
+
+enum { AH_GGUF_GPTS = 2 };
+extern const struct ah_gguf_arch ah__gguf_gpts[AH_GGUF_GPTS];
 /* Returns the architecture of a model_type, or null. */
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type);
 

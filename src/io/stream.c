@@ -269,8 +269,3 @@ int64_t ah__stream_bytes(const struct ah_stream *stream)
 {
     return stream->bytes;
 }
-
-const char *ah__stream_packer(const struct ah_stream *stream)
-{
-    return stream->packer ? stream->packer->name : NULL;
-}

@@ -24,8 +24,6 @@ int ah__stream_read(size_t *got, struct ah_stream *stream, void *to, size_t room
 uint64_t ah__stream_hash(const struct ah_stream *stream, uint64_t seed);
 /* Returns the number of the file's own, packed bytes that were read. */
 int64_t ah__stream_bytes(const struct ah_stream *stream);
-/* Returns "gzip" or "zstd", or null if the file is not packed. */
-const char *ah__stream_packer(const struct ah_stream *stream);
 
 /* Returns the format of a file that starts with these bytes: also "xz", "bzip2" and "zip", which are not supported;
  * null: no known format. */

@@ -14,8 +14,3 @@ int ah__class_representative(enum ah_class class, int layers)
 {
     return class == AH_CLASS_EMBEDDING ? 0 : class == AH_CLASS_BLOCK ? layers : layers + 1;
 }
-
-int ah__class_size(enum ah_class class, int layers)
-{
-    return class == AH_CLASS_BLOCK ? layers : 1;
-}

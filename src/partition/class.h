@@ -17,8 +17,6 @@ extern const char *const ah__class_names[AH_CLASSES_MOST];
 enum ah_class ah__class_of(int partition, int layers);
 /* Returns the partition (and group) that represents a class: its sizes are those of all of the class. */
 int ah__class_representative(enum ah_class class, int layers);
-/* Returns the number of partitions of a class, if blocks are of one kind. */
-int ah__class_size(enum ah_class class, int layers);
 
 /* Returns true for classes of blocks. */
 static inline bool ah__class_is_block(int class)

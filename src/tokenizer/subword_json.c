@@ -18,7 +18,8 @@ static int optional_bool(bool *out, const struct ah_json *json, const char *key,
     return ah__json_has(json, key) ? ah__json_bool(out, json, key) : AH_OK;
 }
 
-int ah__pattern_read(const char **text, bool *literal, const struct ah_json *json, const char *key)
+/* Reads {"String": text} or {"Regex": text}, not empty. */
+static int pattern_read(const char **text, bool *literal, const struct ah_json *json, const char *key)
 {
     static const char *const keys[] = {"String", "Regex", NULL};
     struct ah_json pattern;
@@ -73,7 +74,7 @@ static int normal_prepend(struct ah_subword_recipe *recipe, const struct ah_json
 static int literal_replace(const char **from, const char **to, const struct ah_json *json)
 {
     bool literal;
-    AH_TRY(ah__pattern_read(from, &literal, json, "pattern"));
+    AH_TRY(pattern_read(from, &literal, json, "pattern"));
     if (!literal)
         return ah__fail(AH_EINPUT, "%s: key '%s.pattern': found a Regex, expected a String", json->path, json->where);
     return ah__json_string(to, json, "content");
@@ -143,7 +144,7 @@ static int pre_split(struct ah_subword_recipe *recipe, const struct ah_json *jso
     const char *pattern;
     bool literal, invert;
     enum ah_split_behavior behavior;
-    AH_TRY(ah__pattern_read(&pattern, &literal, json, "pattern"));
+    AH_TRY(pattern_read(&pattern, &literal, json, "pattern"));
     AH_TRY(behavior_read(&behavior, json));
     AH_TRY(ah__json_bool(&invert, json, "invert"));
     return ah__subword_add_split(recipe, pattern, literal, behavior, invert, json->where);

@@ -5,9 +5,6 @@
 #include "tokenizer/json_parts.h"
 #include "tokenizer/subword.h"
 
-/* Reads {"String": text} or {"Regex": text}, not empty. */
-int ah__pattern_read(const char **text, bool *literal, const struct ah_json *json, const char *key);
-
 /* Reads "model": the vocabulary, merges and the treatment of unknown characters. The unknown token points into the
  * tree. */
 int ah__model_read(struct ah_subword_recipe *recipe, const struct ah_json *json);

@@ -213,7 +213,7 @@ static int go_back(struct ah_checkpoint *checkpoint, int status)
 }
 
 /* Checkpoints of adapters that older versions wrote have config.json, too. */
-int ah__checkpoint_config(char **out, const char *folder)
+static int config_path(char **out, const char *folder)
 {
     AH_TRY(ah__sprintf(out, "%s/" AH_ADAPTER_MODEL, folder));
     if (ah__path_exists(*out))
@@ -226,7 +226,7 @@ int ah_checkpoint_model(struct ah_model **out, const char *dir)
 {
     char *folder, *config;
     AH_TRY(ah__folder_find(&folder, dir));
-    int status = ah__checkpoint_config(&config, folder);
+    int status = config_path(&config, folder);
     ah__free(folder);
     if (status == AH_OK) {
         status = ah_model_load(out, config);
@@ -307,7 +307,7 @@ int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const str
     char *path;
     if (!config)
         config = "{}";
-    AH_TRY(ah__checkpoint_config(&path, checkpoint->folder));
+    AH_TRY(config_path(&path, checkpoint->folder));
     int status = ah__json_load(&saved, path);
     if (status == AH_OK)
         status = ah__json_parse(&asked, config, strlen(config), ah_model_get(model)->name);

@@ -50,8 +50,6 @@ int ah__checkpoint_open(struct ah_checkpoint *out, const char *path, bool older)
 /* A zero-initialized or closed struct is fine. */
 void ah__checkpoint_close(struct ah_checkpoint *checkpoint);
 
-/* Makes the path of the file in a step folder that has the model's configuration; freed with ah__free. AH_ENOMEM. */
-int ah__checkpoint_config(char **out, const char *folder);
 /* AH_ESTALE: the checkpoint was made with another model or other data; the message has the first difference, found and
  * expected. */
 int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const struct ah_model *model);

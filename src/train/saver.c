@@ -51,7 +51,7 @@ void ah__saver_fini(struct ah_saver *saver)
     *saver = (struct ah_saver){0};
 }
 
-int64_t ah__saver_copy_bytes(const struct ah_saver *saver)
+static int64_t copy_bytes(const struct ah_saver *saver)
 {
     return saver->bytes;
 }
@@ -95,7 +95,7 @@ static int copy_take(struct ah_saver *saver, struct ah_run *run)
 /* Allocates a copy. False: there is not enough memory. */
 static bool copy_new(struct ah_saver *saver)
 {
-    int64_t bytes = ah__saver_copy_bytes(saver);
+    int64_t bytes = copy_bytes(saver);
     return bytes <= saver->copy_most_bytes && bytes <= ah__pages_available() / 2 &&
            ah__pages_new(&saver->copy, bytes, "checkpoint") == AH_OK;
 }

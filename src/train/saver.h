@@ -37,7 +37,5 @@ bool ah__saver_busy(struct ah_saver *saver);
 int ah__saver_save(struct ah_saver *saver, int64_t step, double loss, struct ah_run *run, bool wait);
 /* Waits until no checkpoint is being written; returns its status once. */
 int ah__saver_wait(struct ah_saver *saver);
-/* Returns the bytes that a copy takes. */
-int64_t ah__saver_copy_bytes(const struct ah_saver *saver);
 
 #endif

@@ -41,6 +41,18 @@ void ah_suite_add(struct ah_suite *suite)
     *at = suite;
 }
 
+void ah_suite_add_cases(struct ah_suite *suite, struct CMUnitTest *tests, const CMUnitTestFunction *functions,
+                        const char *names)
+{
+    for (size_t i = 0; i < suite->count; i++) {
+        names += strspn(names, ", ");
+        size_t length = strcspn(names, ",");
+        tests[i] = (struct CMUnitTest){.name = strndup(names, length), .test_func = functions[i]};
+        names += length;
+    }
+    ah_suite_add(suite);
+}
+
 void ah_assert_fails(int status, int expected, const char *words, const char *call, const char *file, int line)
 {
     if (status != expected)

@@ -1,7 +1,7 @@
-/* One test binary: every tests/FOLDER/test_NAME.c registers its cases under "FOLDER/NAME" with AH_TEST_SUITE. Each case
- * runs in a process of its own.
+/* One test binary: every tests/FOLDER/test_NAME.c registers its cases under "FOLDER/NAME" with AH_TEST_CASES, or with
+ * AH_TEST_SUITE, where cases have a setup. Each case runs in a process of its own.
  *     static void adds(void **state) { assert_int_equal(1 + 1, 2); }
- *     AH_TEST_SUITE("base/size", cmocka_unit_test(adds)) */
+ *     AH_TEST_CASES("base/size", adds) */
 #ifndef AH_TESTS_TEST_H
 #define AH_TESTS_TEST_H
 
@@ -21,6 +21,9 @@ struct ah_suite {
     struct ah_suite *next;
 };
 void ah_suite_add(struct ah_suite *suite);
+/* Fills the suite's tests with functions, whose names are separated by ", ", and adds it. */
+void ah_suite_add_cases(struct ah_suite *suite, struct CMUnitTest *tests, const CMUnitTestFunction *functions,
+                        const char *names);
 
 #define AH_TEST_SUITE(suite_name, ...)                                                                                 \
     static const struct CMUnitTest suite_tests[] = {__VA_ARGS__};                                                      \
@@ -28,6 +31,15 @@ void ah_suite_add(struct ah_suite *suite);
     __attribute__((constructor)) static void suite_register(void)                                                      \
     {                                                                                                                  \
         ah_suite_add(&suite);                                                                                          \
+    }
+
+#define AH_TEST_CASES(suite_name, ...)                                                                                 \
+    static const CMUnitTestFunction suite_cases[] = {__VA_ARGS__};                                                     \
+    static struct CMUnitTest suite_tests[sizeof suite_cases / sizeof suite_cases[0]];                                  \
+    static struct ah_suite suite = {suite_name, suite_tests, sizeof suite_cases / sizeof suite_cases[0], 0};           \
+    __attribute__((constructor)) static void suite_register(void)                                                      \
+    {                                                                                                                  \
+        ah_suite_add_cases(&suite, suite_tests, suite_cases, #__VA_ARGS__);                                            \
     }
 
 /* The call must succeed; else the test fails with ah_error(). */

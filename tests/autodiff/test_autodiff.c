@@ -224,7 +224,5 @@ static void shared_gradient_is_copied(void **state)
     ah_graph_free(graph);
 }
 
-AH_TEST_SUITE("autodiff/autodiff", cmocka_unit_test(every_operator_has_a_rule),
-              cmocka_unit_test(reads_what_the_row_says), cmocka_unit_test(all_inputs_have_gradients),
-              cmocka_unit_test(adds_to_what_is_written), cmocka_unit_test(result_without_gradient),
-              cmocka_unit_test(shared_gradient_is_copied))
+AH_TEST_CASES("autodiff/autodiff", every_operator_has_a_rule, reads_what_the_row_says, all_inputs_have_gradients,
+              adds_to_what_is_written, result_without_gradient, shared_gradient_is_copied)

@@ -135,7 +135,5 @@ static void buffer_error_sticks(void **state)
     assert_int_equal(buf.status, AH_OK);
 }
 
-AH_TEST_SUITE("base/alloc", cmocka_unit_test(zeroed_and_counted), cmocka_unit_test(overflow_is_refused),
-              cmocka_unit_test(grows_and_zeroes), cmocka_unit_test(nth_allocation_fails_once),
-              cmocka_unit_test(threads_lose_no_count), cmocka_unit_test(arena_keeps_objects_apart),
-              cmocka_unit_test(buffer_adds_and_escapes), cmocka_unit_test(buffer_error_sticks))
+AH_TEST_CASES("base/alloc", zeroed_and_counted, overflow_is_refused, grows_and_zeroes, nth_allocation_fails_once,
+              threads_lose_no_count, arena_keeps_objects_apart, buffer_adds_and_escapes, buffer_error_sticks)

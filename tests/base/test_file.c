@@ -177,6 +177,5 @@ static void names_of_our_own(void **state)
     assert_ok(ah__file_own(in(folder, "missing")));
 }
 
-AH_TEST_SUITE("base/file", cmocka_unit_test(names_of_our_own), cmocka_unit_test(writes_and_replaces),
-              cmocka_unit_test(writes_through_links), cmocka_unit_test(full_disk_leaves_the_old_file),
-              cmocka_unit_test(bad_names), cmocka_unit_test(maps), cmocka_unit_test(folders))
+AH_TEST_CASES("base/file", names_of_our_own, writes_and_replaces, writes_through_links, full_disk_leaves_the_old_file,
+              bad_names, maps, folders)

@@ -39,4 +39,4 @@ static void a_point_whatever_the_locale(void **state)
     ah_test_comma(false);
 }
 
-AH_TEST_SUITE("base/format", cmocka_unit_test(a_point_whatever_the_locale))
+AH_TEST_CASES("base/format", a_point_whatever_the_locale)

@@ -41,5 +41,4 @@ static void moments(void **state)
     assert_true(fabs(fourth - 3) < 5 * sqrt(96.0 / COUNT));
 }
 
-AH_TEST_SUITE("base/hash", cmocka_unit_test(known_values), cmocka_unit_test(streams_differ_and_repeat),
-              cmocka_unit_test(moments))
+AH_TEST_CASES("base/hash", known_values, streams_differ_and_repeat, moments)

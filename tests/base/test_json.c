@@ -272,8 +272,6 @@ static void writers_refuse(void **state)
     cJSON_Delete(tree);
 }
 
-AH_TEST_SUITE("base/json", cmocka_unit_test(getters_read), cmocka_unit_test(getters_refuse),
-              cmocka_unit_test(syntax_errors_have_lines), cmocka_unit_test(only_json_is_taken),
-              cmocka_unit_test(values_that_are_not_read_are_refused), cmocka_unit_test(deep_nesting_is_refused),
-              cmocka_unit_test(doubles_round_trip), cmocka_unit_test(trees_round_trip),
-              cmocka_unit_test(writers_refuse))
+AH_TEST_CASES("base/json", getters_read, getters_refuse, syntax_errors_have_lines, only_json_is_taken,
+              values_that_are_not_read_are_refused, deep_nesting_is_refused, doubles_round_trip, trees_round_trip,
+              writers_refuse)

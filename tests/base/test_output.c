@@ -165,6 +165,5 @@ static void what_the_dead_left_goes(void **state)
     assert_int_equal(entries(), 2);
 }
 
-AH_TEST_SUITE("base/output", cmocka_unit_test(nothing_is_seen_half_done), cmocka_unit_test(links_are_followed),
-              cmocka_unit_test(others_are_no_files), cmocka_unit_test(open_files_are_written_to),
-              cmocka_unit_test(what_the_dead_left_goes))
+AH_TEST_CASES("base/output", nothing_is_seen_half_done, links_are_followed, others_are_no_files,
+              open_files_are_written_to, what_the_dead_left_goes)

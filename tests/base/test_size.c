@@ -86,5 +86,4 @@ static void formats(void **state)
     assert_string_equal(ah_size_format(text, sizeof text, INT64_MAX), "8388608.0 TiB");
 }
 
-AH_TEST_SUITE("base/size", cmocka_unit_test(good), cmocka_unit_test(bad), cmocka_unit_test(rates),
-              cmocka_unit_test(formats))
+AH_TEST_CASES("base/size", good, bad, rates, formats)

@@ -120,6 +120,5 @@ static void characters_are_known(void **state)
     }
 }
 
-AH_TEST_SUITE("base/status", cmocka_unit_test(characters_are_known), cmocka_unit_test(texts_are_plain),
-              cmocka_unit_test(names), cmocka_unit_test(message_stays_one_line), cmocka_unit_test(prefix_goes_before),
-              cmocka_unit_test(long_messages_are_cut), cmocka_unit_test(each_thread_has_its_own))
+AH_TEST_CASES("base/status", characters_are_known, texts_are_plain, names, message_stays_one_line, prefix_goes_before,
+              long_messages_are_cut, each_thread_has_its_own)

@@ -248,8 +248,6 @@ static void refuses_what_are_no_messages(void **state)
     ah__chat_close(chat);
 }
 
-AH_TEST_SUITE("chat/chat", cmocka_unit_test(renders), cmocka_unit_test(messages_are_normal),
-              cmocka_unit_test(masks_by_marks), cmocka_unit_test(masks_by_prefixes),
-              cmocka_unit_test(prompt_is_longer_than_the_turn), cmocka_unit_test(not_prefix_stable),
-              cmocka_unit_test(first_turn_of_an_assistant), cmocka_unit_test(folders),
-              cmocka_unit_test(refuses_what_are_no_messages))
+AH_TEST_CASES("chat/chat", renders, messages_are_normal, masks_by_marks, masks_by_prefixes,
+              prompt_is_longer_than_the_turn, not_prefix_stable, first_turn_of_an_assistant, folders,
+              refuses_what_are_no_messages)

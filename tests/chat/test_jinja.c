@@ -325,7 +325,5 @@ static void bounded(void **state)
     }
 }
 
-AH_TEST_SUITE("chat/jinja", cmocka_unit_test(white_space), cmocka_unit_test(values), cmocka_unit_test(operators),
-              cmocka_unit_test(statements), cmocka_unit_test(filters), cmocka_unit_test(methods),
-              cmocka_unit_test(generation_spans), cmocka_unit_test(refusals), cmocka_unit_test(bounded),
-              cmocka_unit_test(deep_templates))
+AH_TEST_CASES("chat/jinja", white_space, values, operators, statements, filters, methods, generation_spans, refusals,
+              bounded, deep_templates)

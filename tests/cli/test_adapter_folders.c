@@ -407,9 +407,6 @@ static void a_merge_that_was_killed_is_in_nobodys_way(void **state)
     assert_false(exists("third") || exists("third.tmp"));
 }
 
-AH_TEST_SUITE("cli/adapter_folders", cmocka_unit_test(a_folder_opens_elsewhere), cmocka_unit_test(older_folders_load),
-              cmocka_unit_test(a_model_is_called_as_others_call_it), cmocka_unit_test(its_tokenizer_is_used),
-              cmocka_unit_test(its_tokenizer_fits_the_embedding), cmocka_unit_test(its_template_is_used),
-              cmocka_unit_test(one_level_below), cmocka_unit_test(other_kinds_are_told_what_to_do),
-              cmocka_unit_test(merge_keeps_what_was_trained),
-              cmocka_unit_test(a_merge_that_was_killed_is_in_nobodys_way))
+AH_TEST_CASES("cli/adapter_folders", a_folder_opens_elsewhere, older_folders_load, a_model_is_called_as_others_call_it,
+              its_tokenizer_is_used, its_tokenizer_fits_the_embedding, its_template_is_used, one_level_below,
+              other_kinds_are_told_what_to_do, merge_keeps_what_was_trained, a_merge_that_was_killed_is_in_nobodys_way)

@@ -418,14 +418,10 @@ static void frozen_blocks_on_the_device_need_no_buffer(void **state)
     assert_says(ran.err, "--plan: buffers=0: found 0, expected at least");
 }
 
-AH_TEST_SUITE("cli/adapters", cmocka_unit_test(a_resumed_training_of_adapters_is_the_same),
-              cmocka_unit_test(codes_are_kept_when_resumed), cmocka_unit_test(frozen_parameters_are_resumed_exactly),
-              cmocka_unit_test(above_frozen_blocks_a_plan_is_taken_again),
-              cmocka_unit_test(a_frozen_embedding_stays_on_the_device),
-              cmocka_unit_test(weights_that_were_adapted_are_known_again),
-              cmocka_unit_test(an_adapter_merged_predicts_the_same), cmocka_unit_test(what_is_trained_is_checked),
-              cmocka_unit_test(configurations_of_adapters_are_read_or_refused),
-              cmocka_unit_test(targets_that_are_no_names_are_those_of_the_file),
-              cmocka_unit_test(an_adapter_is_gone_on_from), cmocka_unit_test(frozen_weights_need_little),
-              cmocka_unit_test(pictures_say_what_is_frozen),
-              cmocka_unit_test(frozen_blocks_on_the_device_need_no_buffer))
+AH_TEST_CASES("cli/adapters", a_resumed_training_of_adapters_is_the_same, codes_are_kept_when_resumed,
+              frozen_parameters_are_resumed_exactly, above_frozen_blocks_a_plan_is_taken_again,
+              a_frozen_embedding_stays_on_the_device, weights_that_were_adapted_are_known_again,
+              an_adapter_merged_predicts_the_same, what_is_trained_is_checked,
+              configurations_of_adapters_are_read_or_refused, targets_that_are_no_names_are_those_of_the_file,
+              an_adapter_is_gone_on_from, frozen_weights_need_little, pictures_say_what_is_frozen,
+              frozen_blocks_on_the_device_need_no_buffer)

@@ -234,4 +234,4 @@ static void readme_says_the_same(void **state)
     }
 }
 
-AH_TEST_SUITE("cli/answers", cmocka_unit_test(commands_agree), cmocka_unit_test(readme_says_the_same))
+AH_TEST_CASES("cli/answers", commands_agree, readme_says_the_same)

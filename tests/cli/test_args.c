@@ -323,8 +323,5 @@ static void files_of_options_are_refused(void **state)
     assert_non_null(strstr(error.text, "a training's own file, which only train takes"));
 }
 
-AH_TEST_SUITE("cli/args", cmocka_unit_test(every_kind), cmocka_unit_test(lists), cmocka_unit_test(absent_options),
-              cmocka_unit_test(mistakes), cmocka_unit_test(words_may_be_none_and_sizes_a_letter),
-              cmocka_unit_test(a_word), cmocka_unit_test(many_words), cmocka_unit_test(help_and_version),
-              cmocka_unit_test(messages_stay_one_line), cmocka_unit_test(files_of_options),
-              cmocka_unit_test(files_of_options_are_refused))
+AH_TEST_CASES("cli/args", every_kind, lists, absent_options, mistakes, words_may_be_none_and_sizes_a_letter, a_word,
+              many_words, help_and_version, messages_stay_one_line, files_of_options, files_of_options_are_refused)

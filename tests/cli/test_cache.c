@@ -211,7 +211,5 @@ static void stopped_while_profiling(void **state)
     assert_int_not_equal(access(out, F_OK), 0);
 }
 
-AH_TEST_SUITE("cli/cache", cmocka_unit_test(plan_and_train_agree), cmocka_unit_test(other_questions_have_other_entries),
-              cmocka_unit_test(damaged_entries_are_measured_again), cmocka_unit_test(plans_depend_on_no_history),
-              cmocka_unit_test(no_cache_no_harm), cmocka_unit_test(bad_plans_cost_no_profile),
-              cmocka_unit_test(stopped_while_profiling))
+AH_TEST_CASES("cli/cache", plan_and_train_agree, other_questions_have_other_entries, damaged_entries_are_measured_again,
+              plans_depend_on_no_history, no_cache_no_harm, bad_plans_cost_no_profile, stopped_while_profiling)

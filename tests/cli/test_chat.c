@@ -76,4 +76,4 @@ static void trains_and_talks(void **state)
     assert_says(ran.err, "the conversation: found 14 tokens, expected 1 to 11");
 }
 
-AH_TEST_SUITE("cli/chat", cmocka_unit_test(templates_are_shown), cmocka_unit_test(trains_and_talks))
+AH_TEST_CASES("cli/chat", templates_are_shown, trains_and_talks)

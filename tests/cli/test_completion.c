@@ -69,4 +69,4 @@ static void shells_take_it(void **state)
     assert_says(ran.err, "expected bash, zsh or fish");
 }
 
-AH_TEST_SUITE("cli/completion", cmocka_unit_test(bash_offers), cmocka_unit_test(shells_take_it))
+AH_TEST_CASES("cli/completion", bash_offers, shells_take_it)

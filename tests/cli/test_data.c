@@ -221,6 +221,5 @@ static void files_are_mixed(void **state)
     assert_int_equal(access(in("new"), F_OK), -1);
 }
 
-AH_TEST_SUITE("cli/data", cmocka_unit_test(files_are_mixed), cmocka_unit_test(pipes_are_read),
-              cmocka_unit_test(documents_become_a_token_file), cmocka_unit_test(several_inputs_are_one),
-              cmocka_unit_test(bad_input_leaves_no_file))
+AH_TEST_CASES("cli/data", files_are_mixed, pipes_are_read, documents_become_a_token_file, several_inputs_are_one,
+              bad_input_leaves_no_file)

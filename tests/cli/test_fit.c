@@ -283,8 +283,6 @@ static void what_a_model_does_not_have_is_said_in_its_row(void **state)
     assert_says(ran.out, "\"reason\": \"model 'gpt2': lora_targets: found 'o_proj'");
 }
 
-AH_TEST_SUITE("cli/fit", cmocka_unit_test(every_model_has_a_row), cmocka_unit_test(a_row_is_what_simulate_says),
-              cmocka_unit_test(this_machine), cmocka_unit_test(models_have_names),
-              cmocka_unit_test(rows_come_one_by_one), cmocka_unit_test(a_configuration_has_no_weights),
-              cmocka_unit_test(what_is_wrong_is_refused),
-              cmocka_unit_test(what_a_model_does_not_have_is_said_in_its_row))
+AH_TEST_CASES("cli/fit", every_model_has_a_row, a_row_is_what_simulate_says, this_machine, models_have_names,
+              rows_come_one_by_one, a_configuration_has_no_weights, what_is_wrong_is_refused,
+              what_a_model_does_not_have_is_said_in_its_row)

@@ -233,7 +233,5 @@ static void empty_texts_train_nothing(void **state)
     assert_says(ran.err, "autohete: ");
 }
 
-AH_TEST_SUITE("cli/foreign", cmocka_unit_test(unknown_keys_of_models), cmocka_unit_test(json_is_utf8),
-              cmocka_unit_test(messages_are_plain), cmocka_unit_test(a_slow_tokenizer_is_named),
-              cmocka_unit_test(a_full_disk_is_said_quietly), cmocka_unit_test(a_socket_is_no_data),
-              cmocka_unit_test(bombs_are_refused_early), cmocka_unit_test(empty_texts_train_nothing))
+AH_TEST_CASES("cli/foreign", unknown_keys_of_models, json_is_utf8, messages_are_plain, a_slow_tokenizer_is_named,
+              a_full_disk_is_said_quietly, a_socket_is_no_data, bombs_are_refused_early, empty_texts_train_nothing)

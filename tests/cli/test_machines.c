@@ -87,5 +87,4 @@ static void sweeps_of_memory_only_get_faster(void **state)
     assert_true(before_ns < INFINITY);
 }
 
-AH_TEST_SUITE("cli/machines", cmocka_unit_test(a_profile_becomes_a_machine),
-              cmocka_unit_test(sweeps_of_memory_only_get_faster))
+AH_TEST_CASES("cli/machines", a_profile_becomes_a_machine, sweeps_of_memory_only_get_faster)

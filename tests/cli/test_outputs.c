@@ -145,4 +145,4 @@ static void results_are_replaced(void **state)
     assert_int_equal(system("ls | grep -E 'tmp|spool'") == 0, false);
 }
 
-AH_TEST_SUITE("cli/outputs", cmocka_unit_test(inputs_are_no_outputs), cmocka_unit_test(results_are_replaced))
+AH_TEST_CASES("cli/outputs", inputs_are_no_outputs, results_are_replaced)

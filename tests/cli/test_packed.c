@@ -83,6 +83,5 @@ static void inspect_shows_it(void **state)
     }
 }
 
-AH_TEST_SUITE("cli/packed", cmocka_unit_test(a_profile_serves_its_own_kind),
-              cmocka_unit_test(a_plan_serves_its_own_kind), cmocka_unit_test(plan_measures_what_train_needs),
-              cmocka_unit_test(inspect_shows_it))
+AH_TEST_CASES("cli/packed", a_profile_serves_its_own_kind, a_plan_serves_its_own_kind, plan_measures_what_train_needs,
+              inspect_shows_it)

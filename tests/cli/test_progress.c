@@ -79,4 +79,4 @@ static void quiet(void **state)
     fclose(to);
 }
 
-AH_TEST_SUITE("cli/progress", cmocka_unit_test(plain_lines), cmocka_unit_test(clock_text), cmocka_unit_test(quiet))
+AH_TEST_CASES("cli/progress", plain_lines, clock_text, quiet)

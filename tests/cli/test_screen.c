@@ -359,10 +359,7 @@ static void advice_knows_gradient_accumulation(void **state)
     assert_refused("; give --micro-batch in place of --gradient-accumulation 1, which is --micro-batch 32 here");
 }
 
-AH_TEST_SUITE("cli/screen", cmocka_unit_test(pictures_are_of_the_passes_asked_for),
-              cmocka_unit_test(passes_are_explained), cmocka_unit_test(a_part_of_a_plan_is_kept),
-              cmocka_unit_test(passes_are_for_policies_that_have_them), cmocka_unit_test(one_step_time),
-              cmocka_unit_test(the_trace_has_both), cmocka_unit_test(report_page), cmocka_unit_test(facts_are_told),
-              cmocka_unit_test(padding_is_told), cmocka_unit_test(a_loss_that_does_not_fall),
-              cmocka_unit_test(simulate_table), cmocka_unit_test(control_bytes_are_shown),
-              cmocka_unit_test(advice_knows_gradient_accumulation))
+AH_TEST_CASES("cli/screen", pictures_are_of_the_passes_asked_for, passes_are_explained, a_part_of_a_plan_is_kept,
+              passes_are_for_policies_that_have_them, one_step_time, the_trace_has_both, report_page, facts_are_told,
+              padding_is_told, a_loss_that_does_not_fall, simulate_table, control_bytes_are_shown,
+              advice_knows_gradient_accumulation)

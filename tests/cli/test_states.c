@@ -80,6 +80,5 @@ static void types_are_checked(void **state)
     assert_ran(0);
 }
 
-AH_TEST_SUITE("cli/states", cmocka_unit_test(a_refusal_names_types_that_would_do),
-              cmocka_unit_test(a_refusal_names_the_longest_step_that_would_do),
-              cmocka_unit_test(a_refusal_speaks_of_what_was_asked), cmocka_unit_test(types_are_checked))
+AH_TEST_CASES("cli/states", a_refusal_names_types_that_would_do, a_refusal_names_the_longest_step_that_would_do,
+              a_refusal_speaks_of_what_was_asked, types_are_checked)

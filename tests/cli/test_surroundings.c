@@ -25,4 +25,4 @@ static void surroundings(void **state)
     }
 }
 
-AH_TEST_SUITE("cli/surroundings", cmocka_unit_test(surroundings))
+AH_TEST_CASES("cli/surroundings", surroundings)

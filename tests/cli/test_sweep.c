@@ -70,5 +70,4 @@ static void mistakes_of_sweeps(void **state)
     }
 }
 
-AH_TEST_SUITE("cli/sweep", cmocka_unit_test(values_from_first_to_last), cmocka_unit_test(none_is_one_point),
-              cmocka_unit_test(mistakes_of_sweeps))
+AH_TEST_CASES("cli/sweep", values_from_first_to_last, none_is_one_point, mistakes_of_sweeps)

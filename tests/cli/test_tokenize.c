@@ -136,5 +136,5 @@ static void a_split_by_default_is_told(void **state)
     }
 }
 
-AH_TEST_SUITE("cli/tokenize", cmocka_unit_test(a_split_by_default_is_told), cmocka_unit_test(text_to_ids_and_back),
-              cmocka_unit_test(what_is_shown), cmocka_unit_test(mistakes), cmocka_unit_test(a_model_with_a_tokenizer))
+AH_TEST_CASES("cli/tokenize", a_split_by_default_is_told, text_to_ids_and_back, what_is_shown, mistakes,
+              a_model_with_a_tokenizer)

@@ -218,8 +218,6 @@ static void bytes_move_between_ranks(void **state)
     threads_run(3, moves_one, NULL);
 }
 
-AH_TEST_SUITE("comm/comm", cmocka_unit_test(parts_are_gathered),
-              cmocka_unit_test(gradients_are_summed_in_order_of_ranks),
-              cmocka_unit_test(small_values_are_summed_alike_on_all), cmocka_unit_test(one_failure_is_everybodys),
-              cmocka_unit_test(a_refusal_is_everybodys), cmocka_unit_test(a_rank_alone_ends_by_itself),
-              cmocka_unit_test(bytes_move_between_ranks))
+AH_TEST_CASES("comm/comm", parts_are_gathered, gradients_are_summed_in_order_of_ranks,
+              small_values_are_summed_alike_on_all, one_failure_is_everybodys, a_refusal_is_everybodys,
+              a_rank_alone_ends_by_itself, bytes_move_between_ranks)

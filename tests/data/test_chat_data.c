@@ -233,7 +233,5 @@ static void left_out_for_two_reasons(void **state)
     ah__corpus_free(&corpus);
 }
 
-AH_TEST_SUITE("data/chat_data", cmocka_unit_test(left_out_for_two_reasons), cmocka_unit_test(weights),
-              cmocka_unit_test(names_of_pairs), cmocka_unit_test(unanswered_ones_are_left_out),
-              cmocka_unit_test(messages), cmocka_unit_test(other_forms), cmocka_unit_test(by_marks),
-              cmocka_unit_test(not_prefix_stable), cmocka_unit_test(the_day_stands_still), cmocka_unit_test(refusals))
+AH_TEST_CASES("data/chat_data", left_out_for_two_reasons, weights, names_of_pairs, unanswered_ones_are_left_out,
+              messages, other_forms, by_marks, not_prefix_stable, the_day_stands_still, refusals)

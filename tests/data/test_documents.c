@@ -292,7 +292,5 @@ static void bytes_of_no_character_come_in_pieces(void **state)
     ah__documents_close(documents);
 }
 
-AH_TEST_SUITE("data/documents", cmocka_unit_test(bytes_of_no_character_come_in_pieces),
-              cmocka_unit_test(packed_files_are_read), cmocka_unit_test(json_lines_have_documents),
-              cmocka_unit_test(bad_lines_are_named), cmocka_unit_test(folders_are_read_in_order),
-              cmocka_unit_test(long_texts_come_in_pieces))
+AH_TEST_CASES("data/documents", bytes_of_no_character_come_in_pieces, packed_files_are_read, json_lines_have_documents,
+              bad_lines_are_named, folders_are_read_in_order, long_texts_come_in_pieces)

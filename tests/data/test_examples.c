@@ -372,10 +372,7 @@ static void nanogpt_files_are_read(void **state)
                  "found 999 bytes, expected an even number");
 }
 
-AH_TEST_SUITE("data/examples", cmocka_unit_test(no_end_is_refused), cmocka_unit_test(examples_are_sequences),
-              cmocka_unit_test(examples_begin_and_end_as_the_tokenizer_says), cmocka_unit_test(examples_are_packed),
-              cmocka_unit_test(packed_documents_keep_apart), cmocka_unit_test(documents_end_where_the_tokenizer_says),
-              cmocka_unit_test(documents_follow_one_another),
-              cmocka_unit_test(token_files_are_packed_where_ends_are_known),
-              cmocka_unit_test(written_token_files_are_read), cmocka_unit_test(damaged_token_files_are_refused),
-              cmocka_unit_test(nanogpt_files_are_read))
+AH_TEST_CASES("data/examples", no_end_is_refused, examples_are_sequences, examples_begin_and_end_as_the_tokenizer_says,
+              examples_are_packed, packed_documents_keep_apart, documents_end_where_the_tokenizer_says,
+              documents_follow_one_another, token_files_are_packed_where_ends_are_known, written_token_files_are_read,
+              damaged_token_files_are_refused, nanogpt_files_are_read)

@@ -278,6 +278,5 @@ static void documented(void **state)
     ah__free(text);
 }
 
-AH_TEST_SUITE("data/forms_keys", cmocka_unit_test(learned_as_rendered), cmocka_unit_test(bad_answers_are_counted),
-              cmocka_unit_test(masks_of_ids), cmocka_unit_test(reading_is_stopped), cmocka_unit_test(refused_by_key),
-              cmocka_unit_test(documented))
+AH_TEST_CASES("data/forms_keys", learned_as_rendered, bad_answers_are_counted, masks_of_ids, reading_is_stopped,
+              refused_by_key, documented)

@@ -333,9 +333,6 @@ static void validation_has_the_shares(void **state)
     ah__mixture_close(mixture);
 }
 
-AH_TEST_SUITE("data/mixture", cmocka_unit_test(names_are_told_from_weights),
-              cmocka_unit_test(long_lists_are_taken_name_by_name), cmocka_unit_test(what_is_wrong_is_named),
-              cmocka_unit_test(shares_are_exact), cmocka_unit_test(sources_alternate),
-              cmocka_unit_test(by_size_each_window_once_an_epoch), cmocka_unit_test(batches_split_alike),
-              cmocka_unit_test(the_text_opens_it_again), cmocka_unit_test(a_text_that_means_others_is_refused),
-              cmocka_unit_test(validation_has_the_shares))
+AH_TEST_CASES("data/mixture", names_are_told_from_weights, long_lists_are_taken_name_by_name, what_is_wrong_is_named,
+              shares_are_exact, sources_alternate, by_size_each_window_once_an_epoch, batches_split_alike,
+              the_text_opens_it_again, a_text_that_means_others_is_refused, validation_has_the_shares)

@@ -368,7 +368,6 @@ static void instructions_have_the_published_layout(void **state)
     }
 }
 
-AH_TEST_SUITE("data/records", cmocka_unit_test(records_have_many_shapes), cmocka_unit_test(other_keys_hold_anything),
-              cmocka_unit_test(faults_are_named_once), cmocka_unit_test(long_records_are_whole),
-              cmocka_unit_test(forms_are_told_by_keys), cmocka_unit_test(forms_refuse_by_key),
-              cmocka_unit_test(instructions_have_the_published_layout))
+AH_TEST_CASES("data/records", records_have_many_shapes, other_keys_hold_anything, faults_are_named_once,
+              long_records_are_whole, forms_are_told_by_keys, forms_refuse_by_key,
+              instructions_have_the_published_layout)

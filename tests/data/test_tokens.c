@@ -324,9 +324,6 @@ static void a_file_that_changes_fails(void **state)
     ah__tokens_close(tokens);
 }
 
-AH_TEST_SUITE("data/tokens", cmocka_unit_test(what_is_known_is_not_read_again),
-              cmocka_unit_test(a_file_that_changes_fails), cmocka_unit_test(permutation_is_one),
-              cmocka_unit_test(text_splits), cmocka_unit_test(short_files), cmocka_unit_test(tables_are_no_text),
-              cmocka_unit_test(bad_input), cmocka_unit_test(token_file_batches),
-              cmocka_unit_test(epochs_cover_the_training_part), cmocka_unit_test(signature_tells_files_apart),
-              cmocka_unit_test(every_byte_counts), cmocka_unit_test(no_text_is_refused))
+AH_TEST_CASES("data/tokens", what_is_known_is_not_read_again, a_file_that_changes_fails, permutation_is_one,
+              text_splits, short_files, tables_are_no_text, bad_input, token_file_batches,
+              epochs_cover_the_training_part, signature_tells_files_apart, every_byte_counts, no_text_is_refused)

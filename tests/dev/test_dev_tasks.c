@@ -265,9 +265,6 @@ static void a_workspace_outside_the_region_is_refused(void **state)
     ah_dev_close(rig.dev);
 }
 
-AH_TEST_SUITE("dev/tasks", cmocka_unit_test(casts_run_on_both_sides),
-              cmocka_unit_test(one_rank_gathers_and_reduces_what_it_has),
-              cmocka_unit_test(the_scale_is_read_when_the_update_runs),
-              cmocka_unit_test(tasks_on_the_wrong_lane_or_side_are_refused),
-              cmocka_unit_test(prepare_names_what_it_cannot_run),
-              cmocka_unit_test(a_workspace_outside_the_region_is_refused))
+AH_TEST_CASES("dev/tasks", casts_run_on_both_sides, one_rank_gathers_and_reduces_what_it_has,
+              the_scale_is_read_when_the_update_runs, tasks_on_the_wrong_lane_or_side_are_refused,
+              prepare_names_what_it_cannot_run, a_workspace_outside_the_region_is_refused)

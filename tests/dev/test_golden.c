@@ -282,4 +282,4 @@ static void cuda_operators_match_pytorch(void **state)
 #endif
 }
 
-AH_TEST_SUITE("dev/golden", cmocka_unit_test(operators_match_pytorch), cmocka_unit_test(cuda_operators_match_pytorch))
+AH_TEST_CASES("dev/golden", operators_match_pytorch, cuda_operators_match_pytorch)

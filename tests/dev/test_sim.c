@@ -90,6 +90,5 @@ static void the_driver_hears_late(void **state)
     dev->ops->close(dev);
 }
 
-AH_TEST_SUITE("dev/sim", cmocka_unit_test(a_lane_takes_time_between_two_pieces_of_work),
-              cmocka_unit_test(work_waits_for_all_its_events), cmocka_unit_test(slowdowns_of_lanes_add),
-              cmocka_unit_test(the_driver_hears_late))
+AH_TEST_CASES("dev/sim", a_lane_takes_time_between_two_pieces_of_work, work_waits_for_all_its_events,
+              slowdowns_of_lanes_add, the_driver_hears_late)

@@ -259,12 +259,8 @@ static void kernels_round_as_on_a_gpu(void **state)
     rig_close(&rig);
 }
 
-AH_TEST_SUITE("emulation/blocks", cmocka_unit_test(every_thread_of_every_block_runs_once),
-              cmocka_unit_test(barriers_hold_a_block_together), cmocka_unit_test(a_missing_barrier_shows),
-              cmocka_unit_test(shared_memory_is_nan_in_every_block),
-              cmocka_unit_test(dynamic_shared_memory_has_its_limits),
-              cmocka_unit_test(shuffles_move_values_within_a_warp), cmocka_unit_test(votes_count_a_warp),
-              cmocka_unit_test(lanes_outside_the_mask_give_nothing),
-              cmocka_unit_test(blocks_that_are_stuck_are_reported), cmocka_unit_test(a_stream_goes_on_after_a_reset),
-              cmocka_unit_test(launches_that_cannot_be_are_refused),
-              cmocka_unit_test(blocks_run_in_an_order_nobody_may_count_on), cmocka_unit_test(kernels_round_as_on_a_gpu))
+AH_TEST_CASES("emulation/blocks", every_thread_of_every_block_runs_once, barriers_hold_a_block_together,
+              a_missing_barrier_shows, shared_memory_is_nan_in_every_block, dynamic_shared_memory_has_its_limits,
+              shuffles_move_values_within_a_warp, votes_count_a_warp, lanes_outside_the_mask_give_nothing,
+              blocks_that_are_stuck_are_reported, a_stream_goes_on_after_a_reset, launches_that_cannot_be_are_refused,
+              blocks_run_in_an_order_nobody_may_count_on, kernels_round_as_on_a_gpu)

@@ -278,6 +278,5 @@ static void its_objects_are_counted(void **state)
     dlclose(lt.library);
 }
 
-AH_TEST_SUITE("emulation/cublaslt", cmocka_unit_test(products_are_sums_of_products),
-              cmocka_unit_test(what_was_promised_is_checked), cmocka_unit_test(what_it_does_not_know_it_refuses),
-              cmocka_unit_test(its_objects_are_counted))
+AH_TEST_CASES("emulation/cublaslt", products_are_sums_of_products, what_was_promised_is_checked,
+              what_it_does_not_know_it_refuses, its_objects_are_counted)

@@ -373,13 +373,9 @@ static void devices_are_as_many_as_were_asked_for(void **state)
     emulation_reset();
 }
 
-AH_TEST_SUITE("emulation/runtime", cmocka_unit_test(copies_tell_memory_apart),
-              cmocka_unit_test(registered_memory_is_pinned_as_long_as_it_is_registered),
-              cmocka_unit_test(fresh_device_memory_is_nan),
-              cmocka_unit_test(a_device_has_as_much_memory_as_it_was_given),
-              cmocka_unit_test(copies_are_asynchronous_and_in_order), cmocka_unit_test(a_missing_wait_shows),
-              cmocka_unit_test(events_order_streams), cmocka_unit_test(a_wait_is_for_the_record_before_it),
-              cmocka_unit_test(events_tell_the_time_between_them), cmocka_unit_test(streams_write_and_await_values),
-              cmocka_unit_test(callbacks_come_in_order_and_may_not_call_back), cmocka_unit_test(the_nth_call_fails),
-              cmocka_unit_test(a_kernel_fault_stays), cmocka_unit_test(a_copy_fails_while_it_runs),
-              cmocka_unit_test(devices_are_as_many_as_were_asked_for))
+AH_TEST_CASES("emulation/runtime", copies_tell_memory_apart, registered_memory_is_pinned_as_long_as_it_is_registered,
+              fresh_device_memory_is_nan, a_device_has_as_much_memory_as_it_was_given,
+              copies_are_asynchronous_and_in_order, a_missing_wait_shows, events_order_streams,
+              a_wait_is_for_the_record_before_it, events_tell_the_time_between_them, streams_write_and_await_values,
+              callbacks_come_in_order_and_may_not_call_back, the_nth_call_fails, a_kernel_fault_stays,
+              a_copy_fails_while_it_runs, devices_are_as_many_as_were_asked_for)

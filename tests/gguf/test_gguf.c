@@ -172,6 +172,5 @@ static void damage_is_named(void **state)
     }
 }
 
-AH_TEST_SUITE("gguf/gguf", cmocka_unit_test(every_type_has_the_values_of_gguf),
-              cmocka_unit_test(metadata_is_read_by_type), cmocka_unit_test(arrays_are_read_one_by_one),
-              cmocka_unit_test(data_lie_where_the_file_aligns_them), cmocka_unit_test(damage_is_named))
+AH_TEST_CASES("gguf/gguf", every_type_has_the_values_of_gguf, metadata_is_read_by_type, arrays_are_read_one_by_one,
+              data_lie_where_the_file_aligns_them, damage_is_named)

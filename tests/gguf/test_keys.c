@@ -236,6 +236,5 @@ static void a_missing_way_to_split_is_noted(void **state)
     }
 }
 
-AH_TEST_SUITE("gguf/keys", cmocka_unit_test(a_factor_alone_is_linear), cmocka_unit_test(other_scalings_are_refused),
-              cmocka_unit_test(olmo3_has_its_windows_and_yarn), cmocka_unit_test(olmo3_period),
-              cmocka_unit_test(what_olmo3_cannot_be_is_refused), cmocka_unit_test(a_missing_way_to_split_is_noted))
+AH_TEST_CASES("gguf/keys", a_factor_alone_is_linear, other_scalings_are_refused, olmo3_has_its_windows_and_yarn,
+              olmo3_period, what_olmo3_cannot_be_is_refused, a_missing_way_to_split_is_noted)

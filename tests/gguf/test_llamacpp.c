@@ -298,6 +298,5 @@ static void what_it_has_no_key_for_is_refused(void **state)
     }
 }
 
-AH_TEST_SUITE("gguf/llamacpp", cmocka_unit_test(what_it_has_no_key_for_is_refused),
-              cmocka_unit_test(keys_are_llama_cpps), cmocka_unit_test(configurations_come_back),
-              cmocka_unit_test(what_it_computes_otherwise_is_noted))
+AH_TEST_CASES("gguf/llamacpp", what_it_has_no_key_for_is_refused, keys_are_llama_cpps, configurations_come_back,
+              what_it_computes_otherwise_is_noted)

@@ -158,6 +158,5 @@ static void sizes_have_two_digits(void **state)
     }
 }
 
-AH_TEST_SUITE("gguf/names", cmocka_unit_test(names_make_llama_cpp_strip_alike),
-              cmocka_unit_test(a_name_says_how_a_file_is_read), cmocka_unit_test(names_are_titles),
-              cmocka_unit_test(sizes_have_two_digits))
+AH_TEST_CASES("gguf/names", names_make_llama_cpp_strip_alike, a_name_says_how_a_file_is_read, names_are_titles,
+              sizes_have_two_digits)

@@ -231,6 +231,5 @@ static void texts_make_tokens_special(void **state)
     ah__tokenizer_close(again);
 }
 
-AH_TEST_SUITE("gguf/splits", cmocka_unit_test(what_stands_around_a_prompt_goes_into_the_file),
-              cmocka_unit_test(texts_make_tokens_special), cmocka_unit_test(splits_have_llama_cpps_names),
-              cmocka_unit_test(keys_are_llama_cpps), cmocka_unit_test(ends_go_into_the_file))
+AH_TEST_CASES("gguf/splits", what_stands_around_a_prompt_goes_into_the_file, texts_make_tokens_special,
+              splits_have_llama_cpps_names, keys_are_llama_cpps, ends_go_into_the_file)

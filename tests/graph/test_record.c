@@ -462,8 +462,6 @@ static void failing_allocations(void **state)
     assert_ok(status);
 }
 
-AH_TEST_SUITE("graph/record", cmocka_unit_test(good), cmocka_unit_test(in_place_shares_memory),
-              cmocka_unit_test(overwritten_value), cmocka_unit_test(wrong_nodes), cmocka_unit_test(first_error_stays),
-              cmocka_unit_test(wrong_calls), cmocka_unit_test(wrong_ends), cmocka_unit_test(after_the_end),
-              cmocka_unit_test(rows_are_parameters), cmocka_unit_test(a_weight_has_one_adapter),
-              cmocka_unit_test(prints), cmocka_unit_test(failing_allocations))
+AH_TEST_CASES("graph/record", good, in_place_shares_memory, overwritten_value, wrong_nodes, first_error_stays,
+              wrong_calls, wrong_ends, after_the_end, rows_are_parameters, a_weight_has_one_adapter, prints,
+              failing_allocations)

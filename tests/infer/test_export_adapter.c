@@ -120,6 +120,5 @@ static void others_are_refused(void **state)
     assert_false(ah__path_exists(out));
 }
 
-AH_TEST_SUITE("infer/export_adapter", cmocka_unit_test(factors_are_the_converters),
-              cmocka_unit_test(a_stabilized_scale_is_in_alpha), cmocka_unit_test(a_folder_says_what_it_is),
-              cmocka_unit_test(others_are_refused))
+AH_TEST_CASES("infer/export_adapter", factors_are_the_converters, a_stabilized_scale_is_in_alpha,
+              a_folder_says_what_it_is, others_are_refused)

@@ -150,7 +150,5 @@ static void bad_values(void **state)
     ah__sampler_fini(&sampler);
 }
 
-AH_TEST_SUITE("infer/sample", cmocka_unit_test(draws_follow_the_distribution),
-              cmocka_unit_test(zero_temperature_is_the_likeliest), cmocka_unit_test(the_likeliest_by_probability),
-              cmocka_unit_test(what_was_said_is_less_likely), cmocka_unit_test(seeds_and_positions),
-              cmocka_unit_test(bad_values))
+AH_TEST_CASES("infer/sample", draws_follow_the_distribution, zero_temperature_is_the_likeliest,
+              the_likeliest_by_probability, what_was_said_is_less_likely, seeds_and_positions, bad_values)

@@ -114,8 +114,5 @@ REPLAY(folders)
 REPLAY(templates)
 REPLAY(sampling)
 
-AH_TEST_SUITE("io/fuzz_corpus", cmocka_unit_test(safetensors), cmocka_unit_test(gguf), cmocka_unit_test(tokens),
-              cmocka_unit_test(size), cmocka_unit_test(json), cmocka_unit_test(json_config),
-              cmocka_unit_test(tokenizer), cmocka_unit_test(pieces), cmocka_unit_test(documents),
-              cmocka_unit_test(reports), cmocka_unit_test(folders), cmocka_unit_test(templates),
-              cmocka_unit_test(sampling))
+AH_TEST_CASES("io/fuzz_corpus", safetensors, gguf, tokens, size, json, json_config, tokenizer, pieces, documents,
+              reports, folders, templates, sampling)

@@ -341,8 +341,5 @@ static void every_allocation_may_fail(void **state)
     assert_ok(everything(folder));
 }
 
-AH_TEST_SUITE("io/safetensors", cmocka_unit_test(round_trip), cmocka_unit_test(lookups_refuse),
-              cmocka_unit_test(broken_headers), cmocka_unit_test(unusual_but_good), cmocka_unit_test(dtypes_are_named),
-              cmocka_unit_test(missing_and_short), cmocka_unit_test(damage_never_crashes),
-              cmocka_unit_test(writer_counts), cmocka_unit_test(full_disk_is_reported),
-              cmocka_unit_test(every_allocation_may_fail))
+AH_TEST_CASES("io/safetensors", round_trip, lookups_refuse, broken_headers, unusual_but_good, dtypes_are_named,
+              missing_and_short, damage_never_crashes, writer_counts, full_disk_is_reported, every_allocation_may_fail)

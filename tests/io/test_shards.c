@@ -112,5 +112,4 @@ static void shards_have_names(void **state)
         assert_false(ah__shards_is_name(others[i]));
 }
 
-AH_TEST_SUITE("io/shards", cmocka_unit_test(files_are_one_set), cmocka_unit_test(an_index_that_lies_is_refused),
-              cmocka_unit_test(shards_have_names))
+AH_TEST_CASES("io/shards", files_are_one_set, an_index_that_lies_is_refused, shards_have_names)

@@ -526,10 +526,7 @@ static void survives_failing_allocations(void **state)
     ah__layout_free(NULL);
 }
 
-AH_TEST_SUITE("layout/layout", cmocka_unit_test(places_every_area_apart_and_totals_agree),
-              cmocka_unit_test(ends_with_the_embedding_gradient),
-              cmocka_unit_test(keeps_one_saved_set_for_recomputation),
-              cmocka_unit_test(selective_blocks_free_what_is_cheap), cmocka_unit_test(work_holds_what_runs),
-              cmocka_unit_test(logits_have_room_for_inference_alone),
-              cmocka_unit_test(inference_keeps_parameters_alone), cmocka_unit_test(staging_only_for_device_states),
-              cmocka_unit_test(survives_failing_allocations))
+AH_TEST_CASES("layout/layout", places_every_area_apart_and_totals_agree, ends_with_the_embedding_gradient,
+              keeps_one_saved_set_for_recomputation, selective_blocks_free_what_is_cheap, work_holds_what_runs,
+              logits_have_room_for_inference_alone, inference_keeps_parameters_alone, staging_only_for_device_states,
+              survives_failing_allocations)

@@ -408,7 +408,6 @@ static void shipped_models_have_their_sizes(void **state)
     }
 }
 
-AH_TEST_SUITE("model/families", cmocka_unit_test(wrong_configs), cmocka_unit_test(what_means_the_same_has_one_text),
-              cmocka_unit_test(numbers_have_the_form_of_their_class), cmocka_unit_test(longrope_goes_by_length),
-              cmocka_unit_test(dropout_is_described), cmocka_unit_test(switches_change_the_recording),
-              cmocka_unit_test(shipped_models_have_their_sizes))
+AH_TEST_CASES("model/families", wrong_configs, what_means_the_same_has_one_text, numbers_have_the_form_of_their_class,
+              longrope_goes_by_length, dropout_is_described, switches_change_the_recording,
+              shipped_models_have_their_sizes)

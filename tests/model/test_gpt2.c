@@ -246,6 +246,5 @@ static void own_definition(void **state)
     assert_fails(ah_model_new(&model, &def), AH_EINPUT, "no record function");
 }
 
-AH_TEST_SUITE("model/gpt2", cmocka_unit_test(wrong_configs), cmocka_unit_test(canonical),
-              cmocka_unit_test(names_and_layouts), cmocka_unit_test(switches), cmocka_unit_test(shipped_models),
-              cmocka_unit_test(loads_files_and_folders), cmocka_unit_test(own_definition))
+AH_TEST_CASES("model/gpt2", wrong_configs, canonical, names_and_layouts, switches, shipped_models,
+              loads_files_and_folders, own_definition)

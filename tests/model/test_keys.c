@@ -126,5 +126,5 @@ static void unknown_keys_are_noted(void **state)
     ah_model_free(model);
 }
 
-AH_TEST_SUITE("model/keys", cmocka_unit_test(public_keys_are_taken), cmocka_unit_test(other_arithmetic_is_refused),
-              cmocka_unit_test(all_faults_are_named_at_once), cmocka_unit_test(unknown_keys_are_noted))
+AH_TEST_CASES("model/keys", public_keys_are_taken, other_arithmetic_is_refused, all_faults_are_named_at_once,
+              unknown_keys_are_noted)

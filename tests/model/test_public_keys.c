@@ -124,5 +124,4 @@ static void other_values_are_refused(void **state)
     ah__free(models.text);
 }
 
-AH_TEST_SUITE("model/public_keys", cmocka_unit_test(public_models_are_taken),
-              cmocka_unit_test(other_values_are_refused))
+AH_TEST_CASES("model/public_keys", public_models_are_taken, other_values_are_refused)

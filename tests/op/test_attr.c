@@ -64,4 +64,4 @@ static void texts(void **state)
     assert_false(ah__attr_equal(&attr, &next));
 }
 
-AH_TEST_SUITE("op/attr", cmocka_unit_test(each_is_seen), cmocka_unit_test(values_differ), cmocka_unit_test(texts))
+AH_TEST_CASES("op/attr", each_is_seen, values_differ, texts)

@@ -424,7 +424,5 @@ static void shapes(void **state)
     assert_false(ah__shape_equal(&meta.shape, &other.shape));
 }
 
-AH_TEST_SUITE("op/op", cmocka_unit_test(rows_are_complete), cmocka_unit_test(infers), cmocka_unit_test(caches),
-              cmocka_unit_test(refuses_what_does_not_fit), cmocka_unit_test(messages), cmocka_unit_test(attributes),
-              cmocka_unit_test(bytes), cmocka_unit_test(loss_chunks), cmocka_unit_test(loss_alone),
-              cmocka_unit_test(shapes))
+AH_TEST_CASES("op/op", rows_are_complete, infers, caches, refuses_what_does_not_fit, messages, attributes, bytes,
+              loss_chunks, loss_alone, shapes)

@@ -157,5 +157,4 @@ static void recomputing_gives_the_same_bits(void **state)
     }
 }
 
-AH_TEST_SUITE("partition/bf16", cmocka_unit_test(agrees_with_fp32), cmocka_unit_test(gradients_are_fp32),
-              cmocka_unit_test(recomputing_gives_the_same_bits))
+AH_TEST_CASES("partition/bf16", agrees_with_fp32, gradients_are_fp32, recomputing_gives_the_same_bits)

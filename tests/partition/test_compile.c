@@ -549,7 +549,5 @@ static void place_is_exact(void **state)
     }
 }
 
-AH_TEST_SUITE("partition/compile", cmocka_unit_test(no_overlap), cmocka_unit_test(other_heads),
-              cmocka_unit_test(section_is_recording), cmocka_unit_test(copies_only_where_needed),
-              cmocka_unit_test(recompute_is_lean), cmocka_unit_test(selective_is_cheap),
-              cmocka_unit_test(place_is_exact))
+AH_TEST_CASES("partition/compile", no_overlap, other_heads, section_is_recording, copies_only_where_needed,
+              recompute_is_lean, selective_is_cheap, place_is_exact)

@@ -440,8 +440,5 @@ static void saved_of_gpt2(void **state)
     ah_graph_free(graph);
 }
 
-AH_TEST_SUITE("partition/cut", cmocka_unit_test(unequal_blocks), cmocka_unit_test(many_kinds),
-              cmocka_unit_test(two_kinds), cmocka_unit_test(no_cut), cmocka_unit_test(wrong_places),
-              cmocka_unit_test(unfinished), cmocka_unit_test(groups), cmocka_unit_test(signatures),
-              cmocka_unit_test(failing_allocations), cmocka_unit_test(saves_json), cmocka_unit_test(prints),
-              cmocka_unit_test(saved_of_gpt2))
+AH_TEST_CASES("partition/cut", unequal_blocks, many_kinds, two_kinds, no_cut, wrong_places, unfinished, groups,
+              signatures, failing_allocations, saves_json, prints, saved_of_gpt2)

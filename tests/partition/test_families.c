@@ -127,4 +127,4 @@ static void parts_are_frozen_by_name(void **state)
     }
 }
 
-AH_TEST_SUITE("partition/families", cmocka_unit_test(every_family), cmocka_unit_test(parts_are_frozen_by_name))
+AH_TEST_CASES("partition/families", every_family, parts_are_frozen_by_name)

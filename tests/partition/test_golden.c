@@ -176,5 +176,4 @@ static void inferred_logits(void **state)
     }
 }
 
-AH_TEST_SUITE("partition/golden", cmocka_unit_test(tied), cmocka_unit_test(untied), cmocka_unit_test(recomputed),
-              cmocka_unit_test(same_bits), cmocka_unit_test(inferred_logits))
+AH_TEST_CASES("partition/golden", tied, untied, recomputed, same_bits, inferred_logits)

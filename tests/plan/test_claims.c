@@ -81,6 +81,5 @@ static void the_fastest_is_the_one_that_is(void **state)
     assert_said("");
 }
 
-AH_TEST_SUITE("plan/claims", cmocka_unit_test(ratios_say_which_way_they_differ),
-              cmocka_unit_test(limits_come_out_or_do_not), cmocka_unit_test(claims_turn_into_their_opposite),
-              cmocka_unit_test(a_window_is_worth_what_it_is), cmocka_unit_test(the_fastest_is_the_one_that_is))
+AH_TEST_CASES("plan/claims", ratios_say_which_way_they_differ, limits_come_out_or_do_not,
+              claims_turn_into_their_opposite, a_window_is_worth_what_it_is, the_fastest_is_the_one_that_is)

@@ -129,7 +129,5 @@ static void constants_are_the_rest_of_the_layout(void **state)
     }
 }
 
-AH_TEST_SUITE("plan/cost", cmocka_unit_test(equations_by_hand), cmocka_unit_test(fp32_doubles_the_half_bytes),
-              cmocka_unit_test(v_counts_blocks_in_both), cmocka_unit_test(model_from_partition_and_profile),
-              cmocka_unit_test(frozen_parameters_have_no_states),
-              cmocka_unit_test(constants_are_the_rest_of_the_layout))
+AH_TEST_CASES("plan/cost", equations_by_hand, fp32_doubles_the_half_bytes, v_counts_blocks_in_both,
+              model_from_partition_and_profile, frozen_parameters_have_no_states, constants_are_the_rest_of_the_layout)

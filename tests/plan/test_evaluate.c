@@ -205,7 +205,6 @@ static void policies_have_names_and_descriptions(void **state)
     assert_int_equal(found.over_bytes, 42);
 }
 
-AH_TEST_SUITE("plan/evaluate", cmocka_unit_test(speeds_follow_their_formulas),
-              cmocka_unit_test(lanes_are_busy_for_what_they_do), cmocka_unit_test(what_is_missing_is_enough),
-              cmocka_unit_test(host_memory_runs_out_by_name), cmocka_unit_test(the_lesser_want_is_named),
-              cmocka_unit_test(several_ranks_count_all_tokens), cmocka_unit_test(policies_have_names_and_descriptions))
+AH_TEST_CASES("plan/evaluate", speeds_follow_their_formulas, lanes_are_busy_for_what_they_do, what_is_missing_is_enough,
+              host_memory_runs_out_by_name, the_lesser_want_is_named, several_ranks_count_all_tokens,
+              policies_have_names_and_descriptions)

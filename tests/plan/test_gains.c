@@ -284,11 +284,7 @@ static void states_stream_where_the_host_is_slow(void **state)
     gains(&(struct gain){500, 3, streaming, world_favours_streams, forbid_streams});
 }
 
-AH_TEST_SUITE("plan/gains", cmocka_unit_test(blocks_recompute_selectively_where_memory_is_short),
-              cmocka_unit_test(activations_leave_where_memory_is_short),
-              cmocka_unit_test(ends_share_a_place_where_memory_is_short),
-              cmocka_unit_test(blocks_stay_whole_where_there_is_room),
-              cmocka_unit_test(ranks_gather_ahead_with_everything_on_the_device),
-              cmocka_unit_test(frozen_blocks_stay_whole_where_there_is_room),
-              cmocka_unit_test(steps_run_in_rounds_where_memory_is_short),
-              cmocka_unit_test(states_stream_where_the_host_is_slow))
+AH_TEST_CASES("plan/gains", blocks_recompute_selectively_where_memory_is_short, activations_leave_where_memory_is_short,
+              ends_share_a_place_where_memory_is_short, blocks_stay_whole_where_there_is_room,
+              ranks_gather_ahead_with_everything_on_the_device, frozen_blocks_stay_whole_where_there_is_room,
+              steps_run_in_rounds_where_memory_is_short, states_stream_where_the_host_is_slow)

@@ -180,6 +180,5 @@ static void leaves_the_interrupt_handler_alone(void **state)
     assert_int_equal(after.sa_flags & (SA_NODEFER | SA_RESTART), SA_NODEFER);
 }
 
-AH_TEST_SUITE("plan/milp", cmocka_unit_test(equals_brute_force), cmocka_unit_test(equals_brute_force_at_the_edge),
-              cmocka_unit_test(brute_force_prefers_the_smallest), cmocka_unit_test(says_what_would_be_needed),
-              cmocka_unit_test(prints_nothing), cmocka_unit_test(leaves_the_interrupt_handler_alone))
+AH_TEST_CASES("plan/milp", equals_brute_force, equals_brute_force_at_the_edge, brute_force_prefers_the_smallest,
+              says_what_would_be_needed, prints_nothing, leaves_the_interrupt_handler_alone)

@@ -497,11 +497,8 @@ static void full_disk_is_reported(void **state)
     fclose(full);
 }
 
-AH_TEST_SUITE("plan/plan_io", cmocka_unit_test(saved_plans_come_back), cmocka_unit_test(json_has_the_short_names_too),
-              cmocka_unit_test(refuses_wrong_files), cmocka_unit_test(every_key_is_required),
-              cmocka_unit_test(unwritable_path_is_reported), cmocka_unit_test(printed_plans_are_read),
-              cmocka_unit_test(survives_failing_allocations), cmocka_unit_test(specs_are_parsed),
-              cmocka_unit_test(every_switch_has_its_keys), cmocka_unit_test(switches_make_texts),
-              cmocka_unit_test(wrong_specs_are_refused), cmocka_unit_test(check_tells_models_apart),
-              cmocka_unit_test(table_of_the_example), cmocka_unit_test(table_of_frozen_parameters),
-              cmocka_unit_test(table_covers_all_blocks), cmocka_unit_test(full_disk_is_reported))
+AH_TEST_CASES("plan/plan_io", saved_plans_come_back, json_has_the_short_names_too, refuses_wrong_files,
+              every_key_is_required, unwritable_path_is_reported, printed_plans_are_read, survives_failing_allocations,
+              specs_are_parsed, every_switch_has_its_keys, switches_make_texts, wrong_specs_are_refused,
+              check_tells_models_apart, table_of_the_example, table_of_frozen_parameters, table_covers_all_blocks,
+              full_disk_is_reported)

@@ -244,8 +244,6 @@ static void the_rule_belongs_to_the_predictor(void **state)
     ah_partition_free(partition);
 }
 
-AH_TEST_SUITE("plan/published", cmocka_unit_test(strongholds_window_follows_its_rule),
-              cmocka_unit_test(a_window_too_large_is_the_largest_that_fits),
-              cmocka_unit_test(patrickstars_evictions_are_copies), cmocka_unit_test(patrickstars_updates_are_pipelined),
-              cmocka_unit_test(as_published_is_plain), cmocka_unit_test(published_memory_is_what_its_rule_says),
-              cmocka_unit_test(the_rule_belongs_to_the_predictor))
+AH_TEST_CASES("plan/published", strongholds_window_follows_its_rule, a_window_too_large_is_the_largest_that_fits,
+              patrickstars_evictions_are_copies, patrickstars_updates_are_pipelined, as_published_is_plain,
+              published_memory_is_what_its_rule_says, the_rule_belongs_to_the_predictor)

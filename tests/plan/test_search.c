@@ -523,10 +523,7 @@ static void effort_is_counted(void **state)
     ah__predictor_fini(&world.predictor);
 }
 
-AH_TEST_SUITE("plan/search", cmocka_unit_test(effort_is_counted), cmocka_unit_test(more_is_hardly_ever_worse),
-              cmocka_unit_test(no_random_plan_of_a_deep_model_is_better), cmocka_unit_test(search_equals_exhaustion),
-              cmocka_unit_test(search_of_six_blocks_equals_exhaustion),
-              cmocka_unit_test(search_of_the_rest_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
-              cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(what_a_plan_by_hand_needs_is_enough),
-              cmocka_unit_test(a_host_budget_is_kept), cmocka_unit_test(stale_and_unknown_are_refused),
-              cmocka_unit_test(whole_blocks_are_filled_in))
+AH_TEST_CASES("plan/search", effort_is_counted, more_is_hardly_ever_worse, no_random_plan_of_a_deep_model_is_better,
+              search_equals_exhaustion, search_of_six_blocks_equals_exhaustion, search_of_the_rest_equals_exhaustion,
+              no_schedule_beats_the_bound, the_smallest_budget_named_works, what_a_plan_by_hand_needs_is_enough,
+              a_host_budget_is_kept, stale_and_unknown_are_refused, whole_blocks_are_filled_in)

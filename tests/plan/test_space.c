@@ -112,5 +112,5 @@ static void recomputation_is_the_least(void **state)
     assert_true(between > 0);
 }
 
-AH_TEST_SUITE("plan/space", cmocka_unit_test(levels_go_from_none_by_selective_to_all),
-              cmocka_unit_test(what_is_completed_can_run), cmocka_unit_test(recomputation_is_the_least))
+AH_TEST_CASES("plan/space", levels_go_from_none_by_selective_to_all, what_is_completed_can_run,
+              recomputation_is_the_least)

@@ -162,6 +162,5 @@ static void a_score_has_one_limit(void **state)
     }
 }
 
-AH_TEST_SUITE("plan/trial", cmocka_unit_test(a_limit_changes_no_step_below_it),
-              cmocka_unit_test(the_first_step_is_not_longer), cmocka_unit_test(what_is_fast_only_at_first_is_not_taken),
-              cmocka_unit_test(a_trial_knows_every_switch), cmocka_unit_test(a_score_has_one_limit))
+AH_TEST_CASES("plan/trial", a_limit_changes_no_step_below_it, the_first_step_is_not_longer,
+              what_is_fast_only_at_first_is_not_taken, a_trial_knows_every_switch, a_score_has_one_limit)

@@ -105,6 +105,5 @@ static void one_of_another_step_is_refused(void **state)
     ah__predictor_fini(&world.predictor);
 }
 
-AH_TEST_SUITE("plan/warm_start", cmocka_unit_test(a_warm_start_is_never_left_behind),
-              cmocka_unit_test(more_is_never_worse_from_a_warm_start),
-              cmocka_unit_test(what_cannot_run_changes_nothing), cmocka_unit_test(one_of_another_step_is_refused))
+AH_TEST_CASES("plan/warm_start", a_warm_start_is_never_left_behind, more_is_never_worse_from_a_warm_start,
+              what_cannot_run_changes_nothing, one_of_another_step_is_refused)

@@ -172,6 +172,5 @@ static void more_is_recomputed_where_less_then_travels(void **state)
     ah_partition_free(partition);
 }
 
-AH_TEST_SUITE("plan/workers", cmocka_unit_test(more_is_recomputed_where_less_then_travels),
-              cmocka_unit_test(threads_change_no_plan), cmocka_unit_test(refused_memory_is_said),
-              cmocka_unit_test(what_is_known_is_not_simulated))
+AH_TEST_CASES("plan/workers", more_is_recomputed_where_less_then_travels, threads_change_no_plan,
+              refused_memory_is_said, what_is_known_is_not_simulated)

@@ -75,6 +75,5 @@ static void links_beyond_the_hosts_memory_are_slower(void **state)
     ah_partition_free(partition);
 }
 
-AH_TEST_SUITE("profile/estimated_ranks", cmocka_unit_test(ranks_split_model_data_and_share_the_host),
-              cmocka_unit_test(ranks_gather_what_is_frozen_and_reduce_what_is_trained),
-              cmocka_unit_test(links_beyond_the_hosts_memory_are_slower))
+AH_TEST_CASES("profile/estimated_ranks", ranks_split_model_data_and_share_the_host,
+              ranks_gather_what_is_frozen_and_reduce_what_is_trained, links_beyond_the_hosts_memory_are_slower)

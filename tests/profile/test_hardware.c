@@ -539,17 +539,11 @@ static void frozen_parameters_have_no_gradient_to_round(void **state)
     ah_partition_free(frozen);
 }
 
-AH_TEST_SUITE("profile/hardware", cmocka_unit_test(every_machine_loads_and_names_its_sources),
-              cmocka_unit_test(every_file_is_checked), cmocka_unit_test(cards_differ_as_their_sheets_say),
-              cmocka_unit_test(an_a100_is_what_its_file_says), cmocka_unit_test(loading_is_strict),
-              cmocka_unit_test(a_machine_names_what_differs), cmocka_unit_test(several_devices_need_an_interconnect),
-              cmocka_unit_test(names_are_found_or_listed), cmocka_unit_test(loading_survives_every_failed_allocation),
-              cmocka_unit_test(gemm_rates_follow_the_curve),
-              cmocka_unit_test(a_block_takes_what_its_flops_and_bytes_take),
-              cmocka_unit_test(copies_and_updates_take_their_bytes),
-              cmocka_unit_test(frozen_parameters_have_no_gradient_to_round),
-              cmocka_unit_test(published_host_rates_can_be_taken),
-              cmocka_unit_test(an_estimate_is_not_faster_than_trainings_were),
-              cmocka_unit_test(a_profile_becomes_a_machine), cmocka_unit_test(lanes_share_what_they_share),
-              cmocka_unit_test(single_precision_has_rates_of_its_own), cmocka_unit_test(wrong_options_are_refused),
-              cmocka_unit_test(an_estimate_is_a_profile_like_any_other))
+AH_TEST_CASES("profile/hardware", every_machine_loads_and_names_its_sources, every_file_is_checked,
+              cards_differ_as_their_sheets_say, an_a100_is_what_its_file_says, loading_is_strict,
+              a_machine_names_what_differs, several_devices_need_an_interconnect, names_are_found_or_listed,
+              loading_survives_every_failed_allocation, gemm_rates_follow_the_curve,
+              a_block_takes_what_its_flops_and_bytes_take, copies_and_updates_take_their_bytes,
+              frozen_parameters_have_no_gradient_to_round, published_host_rates_can_be_taken,
+              an_estimate_is_not_faster_than_trainings_were, a_profile_becomes_a_machine, lanes_share_what_they_share,
+              single_precision_has_rates_of_its_own, wrong_options_are_refused, an_estimate_is_a_profile_like_any_other)

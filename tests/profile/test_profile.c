@@ -443,11 +443,8 @@ static void a_model_beyond_the_machine_is_not_timed(void **state)
     ah_partition_free(partition);
 }
 
-AH_TEST_SUITE("profile/profile", cmocka_unit_test(a_file_brings_everything_back), cmocka_unit_test(loading_is_strict),
-              cmocka_unit_test(slowdown_below_one_is_refused), cmocka_unit_test(a_hand_written_file_may_be_short),
-              cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(measures_a_tiny_model),
-              cmocka_unit_test(frozen_blocks_take_no_room), cmocka_unit_test(widening_is_timed_by_itself),
-              cmocka_unit_test(blocks_of_two_kinds_are_timed_apart), cmocka_unit_test(prints_a_table),
-              cmocka_unit_test(other_host_threads_alone_are_timed), cmocka_unit_test(needs_the_device_for_itself),
-              cmocka_unit_test(a_failed_measurement_leaves_nothing_behind),
-              cmocka_unit_test(a_model_beyond_the_machine_is_not_timed))
+AH_TEST_CASES("profile/profile", a_file_brings_everything_back, loading_is_strict, slowdown_below_one_is_refused,
+              a_hand_written_file_may_be_short, loading_survives_every_failed_allocation, measures_a_tiny_model,
+              frozen_blocks_take_no_room, widening_is_timed_by_itself, blocks_of_two_kinds_are_timed_apart,
+              prints_a_table, other_host_threads_alone_are_timed, needs_the_device_for_itself,
+              a_failed_measurement_leaves_nothing_behind, a_model_beyond_the_machine_is_not_timed)

@@ -175,5 +175,4 @@ static void one_ranks_failure_ends_all(void **state)
     }
 }
 
-AH_TEST_SUITE("profile/ranks", cmocka_unit_test(ranks_measure_together), cmocka_unit_test(slow_collectives_are_few),
-              cmocka_unit_test(one_ranks_failure_ends_all))
+AH_TEST_CASES("profile/ranks", ranks_measure_together, slow_collectives_are_few, one_ranks_failure_ends_all)

@@ -195,6 +195,5 @@ static void lanes_that_have_ended_are_not_waited_for(void **state)
     }
 }
 
-AH_TEST_SUITE("ptx/elsewhere", cmocka_unit_test(opcodes_give_what_they_give_elsewhere),
-              cmocka_unit_test(warps_give_what_they_give_elsewhere),
-              cmocka_unit_test(lanes_that_have_ended_are_not_waited_for))
+AH_TEST_CASES("ptx/elsewhere", opcodes_give_what_they_give_elsewhere, warps_give_what_they_give_elsewhere,
+              lanes_that_have_ended_are_not_waited_for)

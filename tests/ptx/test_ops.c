@@ -290,6 +290,5 @@ static void what_is_unknown_is_refused_by_line(void **state)
     }
 }
 
-AH_TEST_SUITE("ptx/ops", cmocka_unit_test(results_are_those_known_by_hand),
-              cmocka_unit_test(approximations_have_two_ends), cmocka_unit_test(quotients_end_at_large_denominators),
-              cmocka_unit_test(every_opcode_has_a_case), cmocka_unit_test(what_is_unknown_is_refused_by_line))
+AH_TEST_CASES("ptx/ops", results_are_those_known_by_hand, approximations_have_two_ends,
+              quotients_end_at_large_denominators, every_opcode_has_a_case, what_is_unknown_is_refused_by_line)

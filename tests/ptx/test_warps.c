@@ -217,11 +217,8 @@ static void lanes_that_never_meet_are_named(void **state)
     hazards_check(hazards, AH_LENGTH(hazards));
 }
 
-AH_TEST_SUITE("ptx/warps", cmocka_unit_test(lanes_loop_as_often_as_each_wants),
-              cmocka_unit_test(lanes_meet_behind_a_branch), cmocka_unit_test(shuffles_name_other_lanes),
-              cmocka_unit_test(votes_count_the_lanes_of_their_mask),
-              cmocka_unit_test(lanes_that_end_are_not_waited_for), cmocka_unit_test(barriers_order_shared_memory),
-              cmocka_unit_test(dynamic_shared_memory_lies_behind), cmocka_unit_test(warps_may_synchronize_alone),
-              cmocka_unit_test(races_are_found_whatever_the_order), cmocka_unit_test(a_value_written_twice_is_no_race),
-              cmocka_unit_test(what_was_not_written_is_not_read), cmocka_unit_test(addresses_are_aligned_and_inside),
-              cmocka_unit_test(lanes_that_never_meet_are_named))
+AH_TEST_CASES("ptx/warps", lanes_loop_as_often_as_each_wants, lanes_meet_behind_a_branch, shuffles_name_other_lanes,
+              votes_count_the_lanes_of_their_mask, lanes_that_end_are_not_waited_for, barriers_order_shared_memory,
+              dynamic_shared_memory_lies_behind, warps_may_synchronize_alone, races_are_found_whatever_the_order,
+              a_value_written_twice_is_no_race, what_was_not_written_is_not_read, addresses_are_aligned_and_inside,
+              lanes_that_never_meet_are_named)

@@ -242,7 +242,5 @@ static void failing_allocations(void **state)
     ah__alloc_fail_at(0);
 }
 
-AH_TEST_SUITE("report/chart", cmocka_unit_test(any_numbers), cmocka_unit_test(axes_are_bounded),
-              cmocka_unit_test(ticks), cmocka_unit_test(many_steps), cmocka_unit_test(smoothing),
-              cmocka_unit_test(nothing_is_cut_off), cmocka_unit_test(metrics_are_read),
-              cmocka_unit_test(failing_allocations))
+AH_TEST_CASES("report/chart", any_numbers, axes_are_bounded, ticks, many_steps, smoothing, nothing_is_cut_off,
+              metrics_are_read, failing_allocations)

@@ -41,4 +41,4 @@ static void nothing_beyond_the_end(void **state)
     }
 }
 
-AH_TEST_SUITE("report/events", cmocka_unit_test(records_are_tensorboards), cmocka_unit_test(nothing_beyond_the_end))
+AH_TEST_CASES("report/events", records_are_tensorboards, nothing_beyond_the_end)

@@ -243,5 +243,4 @@ static void a_profile_does_what_a_run_does(void **state)
     check_codes(AH_BF16, "nf4");
 }
 
-AH_TEST_SUITE("run/bound", cmocka_unit_test(numbers_do_not_depend_on_ranks),
-              cmocka_unit_test(a_profile_does_what_a_run_does))
+AH_TEST_CASES("run/bound", numbers_do_not_depend_on_ranks, a_profile_does_what_a_run_does)

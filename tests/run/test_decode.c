@@ -130,5 +130,4 @@ static void only_inference_keeps_anything(void **state)
     ah_model_free(model);
 }
 
-AH_TEST_SUITE("run/decode", cmocka_unit_test(logits_are_those_of_transformers),
-              cmocka_unit_test(only_inference_keeps_anything))
+AH_TEST_CASES("run/decode", logits_are_those_of_transformers, only_inference_keeps_anything)

@@ -235,9 +235,7 @@ static void init_depends_on_the_seed_alone(void **state)
     tiny_fini(&tiny);
 }
 
-AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident), cmocka_unit_test(clipping_equals_resident),
-              cmocka_unit_test(autohete_fifo_equals_resident), cmocka_unit_test(baselines_equal_resident),
-              cmocka_unit_test(untied_equals_resident), cmocka_unit_test(llama_equals_resident),
-              cmocka_unit_test(micro_batches_equal_resident), cmocka_unit_test(bf16_equals_resident),
-              cmocka_unit_test(bf16_states_equal_resident), cmocka_unit_test(coded_moments_equal_resident),
-              cmocka_unit_test(stretches_equal_one_run), cmocka_unit_test(init_depends_on_the_seed_alone))
+AH_TEST_CASES("run/exact", autohete_equals_resident, clipping_equals_resident, autohete_fifo_equals_resident,
+              baselines_equal_resident, untied_equals_resident, llama_equals_resident, micro_batches_equal_resident,
+              bf16_equals_resident, bf16_states_equal_resident, coded_moments_equal_resident, stretches_equal_one_run,
+              init_depends_on_the_seed_alone)

@@ -266,6 +266,5 @@ static void frozen_blocks_are_those_of_the_family(void **state)
     }
 }
 
-AH_TEST_SUITE("run/families", cmocka_unit_test(ten_steps_are_those_of_transformers), cmocka_unit_test(equal_resident),
-              cmocka_unit_test(bf16_equal_resident), cmocka_unit_test(packed_equal_resident),
-              cmocka_unit_test(frozen_blocks_are_those_of_the_family))
+AH_TEST_CASES("run/families", ten_steps_are_those_of_transformers, equal_resident, bf16_equal_resident,
+              packed_equal_resident, frozen_blocks_are_those_of_the_family)

@@ -336,11 +336,8 @@ static void backward_ends_above_what_is_frozen(void **state)
     tiny_fini(&all);
 }
 
-AH_TEST_SUITE("run/frozen", cmocka_unit_test(backward_ends_above_what_is_frozen),
-              cmocka_unit_test(backward_does_nothing_for_what_is_frozen), cmocka_unit_test(what_adapters_add_is_scaled),
-              cmocka_unit_test(frozen_stay_and_others_learn), cmocka_unit_test(adapters_begin_as_nothing),
-              cmocka_unit_test(matrices_are_what_their_codes_say),
-              cmocka_unit_test(adapters_beside_codes_are_the_same_under_every_plan),
-              cmocka_unit_test(adapters_are_the_same_under_every_plan),
-              cmocka_unit_test(adapters_with_moments_in_8_bits),
-              cmocka_unit_test(frozen_parameters_are_the_same_under_every_plan))
+AH_TEST_CASES("run/frozen", backward_ends_above_what_is_frozen, backward_does_nothing_for_what_is_frozen,
+              what_adapters_add_is_scaled, frozen_stay_and_others_learn, adapters_begin_as_nothing,
+              matrices_are_what_their_codes_say, adapters_beside_codes_are_the_same_under_every_plan,
+              adapters_are_the_same_under_every_plan, adapters_with_moments_in_8_bits,
+              frozen_parameters_are_the_same_under_every_plan)

@@ -261,4 +261,4 @@ static void bf16(void **state)
     ah__free(exact.text);
 }
 
-AH_TEST_SUITE("run/golden", cmocka_unit_test(micro_batches_and_clipping), cmocka_unit_test(bf16))
+AH_TEST_CASES("run/golden", micro_batches_and_clipping, bf16)

@@ -175,6 +175,5 @@ static void one_micro_batch_changes_nothing(void **state)
     tiny_fini(&with);
 }
 
-AH_TEST_SUITE("run/micro", cmocka_unit_test(gradients_are_those_of_one_batch),
-              cmocka_unit_test(ignored_targets_are_counted_over_the_step),
-              cmocka_unit_test(both_losses_take_micro_batches), cmocka_unit_test(one_micro_batch_changes_nothing))
+AH_TEST_CASES("run/micro", gradients_are_those_of_one_batch, ignored_targets_are_counted_over_the_step,
+              both_losses_take_micro_batches, one_micro_batch_changes_nothing)

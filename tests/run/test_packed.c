@@ -188,4 +188,4 @@ static void packing_is_tight(void **state)
     ah__pack_free(&pack);
 }
 
-AH_TEST_SUITE("run/packed", cmocka_unit_test(examples_do_not_see_each_other), cmocka_unit_test(packing_is_tight))
+AH_TEST_CASES("run/packed", examples_do_not_see_each_other, packing_is_tight)

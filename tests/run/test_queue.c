@@ -192,7 +192,6 @@ static void a_run_may_be_freed_at_any_time(void **state)
     }
 }
 
-AH_TEST_SUITE("run/queue", cmocka_unit_test(two_iterations_run_while_the_caller_is_away),
-              cmocka_unit_test(a_slow_caller_trains_the_same_bits), cmocka_unit_test(a_queue_is_as_long_as_it_says),
-              cmocka_unit_test(a_failure_reaches_the_caller_behind_the_results),
-              cmocka_unit_test(a_run_may_be_freed_at_any_time))
+AH_TEST_CASES("run/queue", two_iterations_run_while_the_caller_is_away, a_slow_caller_trains_the_same_bits,
+              a_queue_is_as_long_as_it_says, a_failure_reaches_the_caller_behind_the_results,
+              a_run_may_be_freed_at_any_time)

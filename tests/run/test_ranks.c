@@ -315,12 +315,9 @@ static void another_number_of_ranks_is_refused(void **state)
     threads_run(2, refused_one, &(struct joint){.config = tiny_tied, .world_size = 2, .micro_batches = 1, .batch = 1});
 }
 
-AH_TEST_SUITE("run/ranks", cmocka_unit_test(two_ranks_equal_resident), cmocka_unit_test(three_ranks_equal_resident),
-              cmocka_unit_test(four_ranks_in_bf16_equal_resident),
-              cmocka_unit_test(ranks_with_coded_moments_equal_resident),
-              cmocka_unit_test(ranks_of_an_untied_model_equal_resident),
-              cmocka_unit_test(ranks_with_adapters_equal_resident), cmocka_unit_test(ranks_with_codes_equal_resident),
-              cmocka_unit_test(ranks_with_frozen_parameters_equal_resident),
-              cmocka_unit_test(what_stays_is_not_gathered_again), cmocka_unit_test(published_systems_equal_resident),
-              cmocka_unit_test(what_one_rank_gives), cmocka_unit_test(all_stop_after_the_same_step),
-              cmocka_unit_test(another_number_of_ranks_is_refused))
+AH_TEST_CASES("run/ranks", two_ranks_equal_resident, three_ranks_equal_resident, four_ranks_in_bf16_equal_resident,
+              ranks_with_coded_moments_equal_resident, ranks_of_an_untied_model_equal_resident,
+              ranks_with_adapters_equal_resident, ranks_with_codes_equal_resident,
+              ranks_with_frozen_parameters_equal_resident, what_stays_is_not_gathered_again,
+              published_systems_equal_resident, what_one_rank_gives, all_stop_after_the_same_step,
+              another_number_of_ranks_is_refused)

@@ -93,6 +93,5 @@ static void rounds_equal_one_beside_frozen_parameters(void **state)
     }
 }
 
-AH_TEST_SUITE("run/rounds", cmocka_unit_test(rounds_equal_one), cmocka_unit_test(rounds_equal_one_in_bf16),
-              cmocka_unit_test(rounds_equal_one_for_all_states),
-              cmocka_unit_test(rounds_equal_one_beside_frozen_parameters))
+AH_TEST_CASES("run/rounds", rounds_equal_one, rounds_equal_one_in_bf16, rounds_equal_one_for_all_states,
+              rounds_equal_one_beside_frozen_parameters)

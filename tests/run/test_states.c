@@ -82,4 +82,4 @@ static void states_take_twelve_bytes(void **state)
     tiny_fini(&tiny);
 }
 
-AH_TEST_SUITE("run/states", cmocka_unit_test(masters_come_back_whole), cmocka_unit_test(states_take_twelve_bytes))
+AH_TEST_CASES("run/states", masters_come_back_whole, states_take_twelve_bytes)

@@ -200,7 +200,5 @@ static void a_round_takes_its_share_and_what_is_done_once(void **state)
     assert_int_equal(ah__costs_item_ns(&costs, &item), 250);
 }
 
-AH_TEST_SUITE("sched/order", cmocka_unit_test(a_round_takes_its_share_and_what_is_done_once),
-              cmocka_unit_test(chunks_come_as_soon_as_they_may),
-              cmocka_unit_test(a_fetch_takes_the_buffer_that_is_left_first),
-              cmocka_unit_test(the_earliest_of_those_that_wait_goes_first))
+AH_TEST_CASES("sched/order", a_round_takes_its_share_and_what_is_done_once, chunks_come_as_soon_as_they_may,
+              a_fetch_takes_the_buffer_that_is_left_first, the_earliest_of_those_that_wait_goes_first)

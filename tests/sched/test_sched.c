@@ -320,10 +320,7 @@ static void too_few_buffers_are_refused(void **state)
     assert_fails(ah__sched_new(&sched, &config), AH_EINPUT, "expected at least 4");
 }
 
-AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
-              cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
-              cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
-              cmocka_unit_test(iterations_begin_at_any_time),
-              cmocka_unit_test(a_deep_queue_hides_what_the_driver_takes),
-              cmocka_unit_test(ranks_need_no_buffers_for_gradients_with_places_of_their_own),
-              cmocka_unit_test(too_few_buffers_are_refused))
+AH_TEST_CASES("sched/sched", no_plan_deadlocks_or_races, parameters_are_fetched_ahead_of_the_norms,
+              forward_only_runs_every_forward, stretches_follow_each_other, iterations_begin_at_any_time,
+              a_deep_queue_hides_what_the_driver_takes, ranks_need_no_buffers_for_gradients_with_places_of_their_own,
+              too_few_buffers_are_refused)

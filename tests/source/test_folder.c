@@ -449,11 +449,7 @@ static void every_allocation_may_fail(void **state)
     assert_ok(save(3, 1, "text"));
 }
 
-AH_TEST_SUITE("source/folder", cmocka_unit_test(saves_and_finds), cmocka_unit_test(prunes_lower_steps),
-              cmocka_unit_test(what_others_put_there_stays), cmocka_unit_test(same_step_is_replaced),
-              cmocka_unit_test(abandoned_is_removed), cmocka_unit_test(crashes_lose_nothing),
-              cmocka_unit_test(damage_is_found), cmocka_unit_test(remains_are_swept), cmocka_unit_test(the_one_before),
-              cmocka_unit_test(without_links_the_highest_step_counts), cmocka_unit_test(find_refuses),
-              cmocka_unit_test(check_refuses), cmocka_unit_test(unwritable_is_refused),
-              cmocka_unit_test(denial_is_no_failure), cmocka_unit_test(full_disk_keeps_the_last),
-              cmocka_unit_test(every_allocation_may_fail))
+AH_TEST_CASES("source/folder", saves_and_finds, prunes_lower_steps, what_others_put_there_stays, same_step_is_replaced,
+              abandoned_is_removed, crashes_lose_nothing, damage_is_found, remains_are_swept, the_one_before,
+              without_links_the_highest_step_counts, find_refuses, check_refuses, unwritable_is_refused,
+              denial_is_no_failure, full_disk_keeps_the_last, every_allocation_may_fail)

@@ -133,6 +133,4 @@ static void other_forms(void **state)
     assert_ok(ah__model_path_check(folder));
 }
 
-AH_TEST_SUITE("source/model_path", cmocka_unit_test(dangling_links), cmocka_unit_test(pipes),
-              cmocka_unit_test(other_forms), cmocka_unit_test(names_of_the_hub), cmocka_unit_test(files_of_weights),
-              cmocka_unit_test(pointers))
+AH_TEST_CASES("source/model_path", dangling_links, pipes, other_forms, names_of_the_hub, files_of_weights, pointers)

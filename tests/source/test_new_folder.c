@@ -82,5 +82,4 @@ static void what_cannot_be_made_is_refused(void **state)
     assert_fails(begin(&folder), AH_EINPUT, "file2.tmp: found something there that is no folder, expected nothing");
 }
 
-AH_TEST_SUITE("source/new_folder", cmocka_unit_test(it_is_there_when_it_is_whole),
-              cmocka_unit_test(leftovers_are_swept), cmocka_unit_test(what_cannot_be_made_is_refused))
+AH_TEST_CASES("source/new_folder", it_is_there_when_it_is_whole, leftovers_are_swept, what_cannot_be_made_is_refused)

@@ -98,5 +98,4 @@ static void weights_lie_beside_it(void **state)
     assert_weights(config, config);
 }
 
-AH_TEST_SUITE("source/source", cmocka_unit_test(a_path_is_one_of_these),
-              cmocka_unit_test(configurations_are_text_of_a_file), cmocka_unit_test(weights_lie_beside_it))
+AH_TEST_CASES("source/source", a_path_is_one_of_these, configurations_are_text_of_a_file, weights_lie_beside_it)

@@ -282,7 +282,6 @@ static void failing_allocations(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/json", cmocka_unit_test(slices_and_rows), cmocka_unit_test(times_keep_their_nanoseconds),
-              cmocka_unit_test(arrows_join_cause_and_effect), cmocka_unit_test(a_cause_has_one_arrow_of_a_kind),
-              cmocka_unit_test(every_kind_has_a_name), cmocka_unit_test(arrows_pass_through_every_hand),
-              cmocka_unit_test(failing_allocations))
+AH_TEST_CASES("timeline/json", slices_and_rows, times_keep_their_nanoseconds, arrows_join_cause_and_effect,
+              a_cause_has_one_arrow_of_a_kind, every_kind_has_a_name, arrows_pass_through_every_hand,
+              failing_allocations)

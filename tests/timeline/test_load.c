@@ -96,5 +96,4 @@ static void others_are_refused(void **state)
     assert_null(measured);
 }
 
-AH_TEST_SUITE("timeline/load", cmocka_unit_test(both_come_back), cmocka_unit_test(one_alone),
-              cmocka_unit_test(others_are_refused))
+AH_TEST_CASES("timeline/load", both_come_back, one_alone, others_are_refused)

@@ -40,4 +40,4 @@ static void the_same_under_a_decimal_comma(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/locale", cmocka_unit_test(the_same_under_a_decimal_comma))
+AH_TEST_CASES("timeline/locale", the_same_under_a_decimal_comma)

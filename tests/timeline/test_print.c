@@ -41,4 +41,4 @@ static void empty_record(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/print", cmocka_unit_test(table), cmocka_unit_test(empty_record))
+AH_TEST_CASES("timeline/print", table, empty_record)

@@ -157,6 +157,5 @@ static void failing_allocations(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/svg", cmocka_unit_test(complete_for_few_and_many_blocks),
-              cmocka_unit_test(either_panel_may_be_missing), cmocka_unit_test(one_iteration_is_enough),
-              cmocka_unit_test(same_time_scale), cmocka_unit_test(failing_allocations))
+AH_TEST_CASES("timeline/svg", complete_for_few_and_many_blocks, either_panel_may_be_missing, one_iteration_is_enough,
+              same_time_scale, failing_allocations)

@@ -95,5 +95,5 @@ static void lanes_are_cut_to_the_view(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/view", cmocka_unit_test(far_iterations_are_refused), cmocka_unit_test(last_followed_pair),
-              cmocka_unit_test(iterations_without_backward_do_not_count), cmocka_unit_test(lanes_are_cut_to_the_view))
+AH_TEST_CASES("timeline/view", far_iterations_are_refused, last_followed_pair, iterations_without_backward_do_not_count,
+              lanes_are_cut_to_the_view)

@@ -182,6 +182,5 @@ static void no_text_has_no_tokens(void **state)
     ah__tokenizer_close(tokenizer);
 }
 
-AH_TEST_SUITE("tokenizer/limits", cmocka_unit_test(one_token_grows), cmocka_unit_test(all_tokens_grow),
-              cmocka_unit_test(long_added_tokens_are_refused), cmocka_unit_test(almost_tokens_take_seconds),
-              cmocka_unit_test(many_added_tokens_are_quick), cmocka_unit_test(no_text_has_no_tokens))
+AH_TEST_CASES("tokenizer/limits", one_token_grows, all_tokens_grow, long_added_tokens_are_refused,
+              almost_tokens_take_seconds, many_added_tokens_are_quick, no_text_has_no_tokens)

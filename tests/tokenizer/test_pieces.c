@@ -329,10 +329,7 @@ static void cut_models_are_survived(void **state)
     ah__free(model.text);
 }
 
-AH_TEST_SUITE("tokenizer/pieces", cmocka_unit_test(special_pieces_are_found),
-              cmocka_unit_test(text_begins_and_ends_as_the_model_says), cmocka_unit_test(class_is_the_models),
-              cmocka_unit_test(the_added_space_is_where_it_is_told), cmocka_unit_test(config_says_what_stands_around),
-              cmocka_unit_test(added_tokens_are_found), cmocka_unit_test(unknown_text_is_told),
-              cmocka_unit_test(tokenizer_json_wins), cmocka_unit_test(unused_pieces_are_taken_apart),
-              cmocka_unit_test(models_are_refused), cmocka_unit_test(other_files_are_refused),
-              cmocka_unit_test(classes_are_refused), cmocka_unit_test(cut_models_are_survived))
+AH_TEST_CASES("tokenizer/pieces", special_pieces_are_found, text_begins_and_ends_as_the_model_says, class_is_the_models,
+              the_added_space_is_where_it_is_told, config_says_what_stands_around, added_tokens_are_found,
+              unknown_text_is_told, tokenizer_json_wins, unused_pieces_are_taken_apart, models_are_refused,
+              other_files_are_refused, classes_are_refused, cut_models_are_survived)

@@ -126,6 +126,5 @@ static void normalizers_are_bounded(void **state)
     ah__buf_free(&buffers[1]);
 }
 
-AH_TEST_SUITE("tokenizer/pretokenize", cmocka_unit_test(splits), cmocka_unit_test(flags_before_branches_are_refused),
-              cmocka_unit_test(steps_are_bounded), cmocka_unit_test(long_runs_pass),
-              cmocka_unit_test(normalizers_are_bounded))
+AH_TEST_CASES("tokenizer/pretokenize", splits, flags_before_branches_are_refused, steps_are_bounded, long_runs_pass,
+              normalizers_are_bounded)

@@ -111,6 +111,5 @@ static void a_tokenizer_that_is_not_read_is_refused(void **state)
     ah__tokenizer_close(tokenizer);
 }
 
-AH_TEST_SUITE("tokenizer/tokenizer", cmocka_unit_test(a_tokenizer_that_is_not_read_is_refused),
-              cmocka_unit_test(bytes_there_and_back), cmocka_unit_test(a_folder_that_says_nothing_has_bytes),
-              cmocka_unit_test(text_goes_through_its_tokenizer))
+AH_TEST_CASES("tokenizer/tokenizer", a_tokenizer_that_is_not_read_is_refused, bytes_there_and_back,
+              a_folder_that_says_nothing_has_bytes, text_goes_through_its_tokenizer)

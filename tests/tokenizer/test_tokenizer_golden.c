@@ -148,8 +148,5 @@ KIND(splits)
 KIND(pieces_bpe)
 KIND(pieces_unigram)
 
-AH_TEST_SUITE("tokenizer/tokenizer_golden", cmocka_unit_test(gpt2), cmocka_unit_test(llama3), cmocka_unit_test(qwen2),
-              cmocka_unit_test(gpt_neox), cmocka_unit_test(llama2), cmocka_unit_test(mistral),
-              cmocka_unit_test(metaspace), cmocka_unit_test(gemma), cmocka_unit_test(splits),
-              cmocka_unit_test(pieces_bpe), cmocka_unit_test(pieces_unigram), cmocka_unit_test(gguf_llama3),
-              cmocka_unit_test(gguf_qwen2))
+AH_TEST_CASES("tokenizer/tokenizer_golden", gpt2, llama3, qwen2, gpt_neox, llama2, mistral, metaspace, gemma, splits,
+              pieces_bpe, pieces_unigram, gguf_llama3, gguf_qwen2)

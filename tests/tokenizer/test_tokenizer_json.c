@@ -457,9 +457,6 @@ static void no_memory(void **state)
     ah__tokenizer_close(tokenizer);
 }
 
-AH_TEST_SUITE("tokenizer/tokenizer_json", cmocka_unit_test(documents_and_prompts),
-              cmocka_unit_test(decoding_names_what_is_no_id), cmocka_unit_test(unknown_characters),
-              cmocka_unit_test(wrong_text_is_repaired), cmocka_unit_test(long_words), cmocka_unit_test(special_ids),
-              cmocka_unit_test(streams), cmocka_unit_test(a_stream_ends_in_the_middle),
-              cmocka_unit_test(vocab_and_merges), cmocka_unit_test(what_stands_around_older_files),
-              cmocka_unit_test(refuses), cmocka_unit_test(no_memory))
+AH_TEST_CASES("tokenizer/tokenizer_json", documents_and_prompts, decoding_names_what_is_no_id, unknown_characters,
+              wrong_text_is_repaired, long_words, special_ids, streams, a_stream_ends_in_the_middle, vocab_and_merges,
+              what_stands_around_older_files, refuses, no_memory)

@@ -326,7 +326,6 @@ static void what_does_not_fit_is_refused(void **state)
     }
 }
 
-AH_TEST_SUITE("train/adapter_tensors", cmocka_unit_test(what_is_not_said_is_as_peft_has_it),
-              cmocka_unit_test(patterns_widen_and_scale), cmocka_unit_test(a_wider_module_keeps_the_scale),
-              cmocka_unit_test(layers_without_adapters_stay), cmocka_unit_test(names_of_a_state_dict),
-              cmocka_unit_test(tables_change_the_model), cmocka_unit_test(what_does_not_fit_is_refused))
+AH_TEST_CASES("train/adapter_tensors", what_is_not_said_is_as_peft_has_it, patterns_widen_and_scale,
+              a_wider_module_keeps_the_scale, layers_without_adapters_stay, names_of_a_state_dict,
+              tables_change_the_model, what_does_not_fit_is_refused)

@@ -209,6 +209,5 @@ static void what_changes_bits_is_kept_or_told(void **state)
     assert_int_equal(notes, 1);
 }
 
-AH_TEST_SUITE("train/bf16", cmocka_unit_test(resumes_from_the_masters),
-              cmocka_unit_test(states_are_converted_when_asked), cmocka_unit_test(saves_rounded_or_whole),
-              cmocka_unit_test(what_changes_bits_is_kept_or_told))
+AH_TEST_CASES("train/bf16", resumes_from_the_masters, states_are_converted_when_asked, saves_rounded_or_whole,
+              what_changes_bits_is_kept_or_told)

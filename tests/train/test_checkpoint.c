@@ -348,9 +348,6 @@ static void ties_are_saved_as_they_are_used(void **state)
     fixture_fini(&f);
 }
 
-AH_TEST_SUITE("train/checkpoint", cmocka_unit_test(what_goes_in_comes_out),
-              cmocka_unit_test(ties_are_saved_as_they_are_used), cmocka_unit_test(names_are_hugging_faces),
-              cmocka_unit_test(infinity_is_not_saved), cmocka_unit_test(wrong_state),
-              cmocka_unit_test(a_damaged_one_gives_way_to_the_one_before),
-              cmocka_unit_test(an_incomplete_one_is_refused),
-              cmocka_unit_test(a_reader_beside_a_writer_gets_a_whole_one))
+AH_TEST_CASES("train/checkpoint", what_goes_in_comes_out, ties_are_saved_as_they_are_used, names_are_hugging_faces,
+              infinity_is_not_saved, wrong_state, a_damaged_one_gives_way_to_the_one_before,
+              an_incomplete_one_is_refused, a_reader_beside_a_writer_gets_a_whole_one)

@@ -279,7 +279,5 @@ static void epochs_are_steps(void **state)
     assert_fails(ah_train(&result, &options), AH_EINPUT, "epochs: found -1, expected more than 0");
 }
 
-AH_TEST_SUITE("train/data", cmocka_unit_test(more_templates_are_kept), cmocka_unit_test(an_end_is_kept),
-              cmocka_unit_test(conversations_train_and_resume), cmocka_unit_test(epochs_are_steps),
-              cmocka_unit_test(examples_train_and_resume), cmocka_unit_test(packed_text_is_the_same_text),
-              cmocka_unit_test(a_format_is_kept))
+AH_TEST_CASES("train/data", more_templates_are_kept, an_end_is_kept, conversations_train_and_resume, epochs_are_steps,
+              examples_train_and_resume, packed_text_is_the_same_text, a_format_is_kept)

@@ -61,4 +61,4 @@ static void it_is_told_once(void **state)
     assert_ok(ah_train(&result, &options));
 }
 
-AH_TEST_SUITE("train/dropout", cmocka_unit_test(dropout_is_refused_or_left_out), cmocka_unit_test(it_is_told_once))
+AH_TEST_CASES("train/dropout", dropout_is_refused_or_left_out, it_is_told_once)

@@ -353,6 +353,5 @@ static void bytes_are_asked_for(void **state)
     assert_fails(ah_generate(&generate), AH_EINPUT, "found no tokenizer, expected tokenizer.json");
 }
 
-AH_TEST_SUITE("train/folder_out", cmocka_unit_test(files_of_the_model_go_along),
-              cmocka_unit_test(a_generation_config_is_copied), cmocka_unit_test(a_large_model_lies_in_several_files),
-              cmocka_unit_test(a_configuration_is_as_good_as_its_folder), cmocka_unit_test(bytes_are_asked_for))
+AH_TEST_CASES("train/folder_out", files_of_the_model_go_along, a_generation_config_is_copied,
+              a_large_model_lies_in_several_files, a_configuration_is_as_good_as_its_folder, bytes_are_asked_for)

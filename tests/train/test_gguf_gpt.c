@@ -133,6 +133,5 @@ static void a_tied_neox_has_a_head_there(void **state)
     }
 }
 
-AH_TEST_SUITE("train/gguf_gpt", cmocka_unit_test(a_file_is_written_as_it_was),
-              cmocka_unit_test(what_llama_cpp_computes_otherwise_is_refused),
-              cmocka_unit_test(configurations_come_back), cmocka_unit_test(a_tied_neox_has_a_head_there))
+AH_TEST_CASES("train/gguf_gpt", a_file_is_written_as_it_was, what_llama_cpp_computes_otherwise_is_refused,
+              configurations_come_back, a_tied_neox_has_a_head_there)

@@ -426,9 +426,7 @@ static void others_are_refused_by_name(void **state)
     assert_non_null(strstr(ah_error(), "key 'tokenizer.ggml.tokens': found nothing"));
 }
 
-AH_TEST_SUITE("train/gguf_model", cmocka_unit_test(templates_go_into_the_file),
-              cmocka_unit_test(parameters_have_their_values), cmocka_unit_test(configuration_is_the_families),
-              cmocka_unit_test(tokenizer_is_in_the_file), cmocka_unit_test(a_file_trains_and_becomes_a_folder),
-              cmocka_unit_test(a_folder_becomes_a_file), cmocka_unit_test(pieces_of_sentencepiece_go_both_ways),
-              cmocka_unit_test(what_llama_cpp_lacks_is_not_written), cmocka_unit_test(parts_of_models_are_refused),
-              cmocka_unit_test(types_round_as_they_say), cmocka_unit_test(others_are_refused_by_name))
+AH_TEST_CASES("train/gguf_model", templates_go_into_the_file, parameters_have_their_values,
+              configuration_is_the_families, tokenizer_is_in_the_file, a_file_trains_and_becomes_a_folder,
+              a_folder_becomes_a_file, pieces_of_sentencepiece_go_both_ways, what_llama_cpp_lacks_is_not_written,
+              parts_of_models_are_refused, types_round_as_they_say, others_are_refused_by_name)

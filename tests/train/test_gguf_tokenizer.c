@@ -344,8 +344,6 @@ static void a_split_by_default_is_told(void **state)
     assert_null(note);
 }
 
-AH_TEST_SUITE("train/gguf_tokenizer", cmocka_unit_test(tokenizer_model_goes_into_the_file),
-              cmocka_unit_test(added_tokens_have_their_types), cmocka_unit_test(other_ids_behind_added_tokens_are_told),
-              cmocka_unit_test(a_split_by_default_is_told), cmocka_unit_test(other_pieces_are_refused),
-              cmocka_unit_test(unknown_tokenizers_split_as_llama_cpp_does),
-              cmocka_unit_test(only_its_marks_are_sentencepieces), cmocka_unit_test(tokens_of_spaces_merge))
+AH_TEST_CASES("train/gguf_tokenizer", tokenizer_model_goes_into_the_file, added_tokens_have_their_types,
+              other_ids_behind_added_tokens_are_told, a_split_by_default_is_told, other_pieces_are_refused,
+              unknown_tokenizers_split_as_llama_cpp_does, only_its_marks_are_sentencepieces, tokens_of_spaces_merge)

@@ -181,6 +181,5 @@ static void links_into_a_cache_are_followed(void **state)
     assert_non_null(strstr(watch.notes, "is a link that leads out of its folder: checkpoints get no copy"));
 }
 
-AH_TEST_SUITE("train/links", cmocka_unit_test(a_resumed_folder_writes_its_own),
-              cmocka_unit_test(a_report_is_the_folders_own), cmocka_unit_test(links_out_of_a_model_are_not_passed_on),
-              cmocka_unit_test(links_into_a_cache_are_followed))
+AH_TEST_CASES("train/links", a_resumed_folder_writes_its_own, a_report_is_the_folders_own,
+              links_out_of_a_model_are_not_passed_on, links_into_a_cache_are_followed)

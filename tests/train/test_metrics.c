@@ -213,7 +213,5 @@ static void full_disk(void **state)
     close(metrics.files[AH_METRICS_VALS].fd);
 }
 
-AH_TEST_SUITE("train/metrics", cmocka_unit_test(lines_round_trip), cmocka_unit_test(resume_drops_later_lines),
-              cmocka_unit_test(a_new_start_keeps_the_old_aside), cmocka_unit_test(csv_beside_the_lines),
-              cmocka_unit_test(an_event_file_each_start), cmocka_unit_test(words_of_logs),
-              cmocka_unit_test(missing_folder), cmocka_unit_test(full_disk))
+AH_TEST_CASES("train/metrics", lines_round_trip, resume_drops_later_lines, a_new_start_keeps_the_old_aside,
+              csv_beside_the_lines, an_event_file_each_start, words_of_logs, missing_folder, full_disk)

@@ -169,6 +169,5 @@ static void a_refused_budget_names_what_would_do(void **state)
     assert_true(result.device_peak_bytes_used <= options.budget.device_bytes);
 }
 
-AH_TEST_SUITE("train/micro", cmocka_unit_test(resumes_to_the_same_bits), cmocka_unit_test(resumes_in_other_rounds),
-              cmocka_unit_test(resumes_in_as_many_rounds), cmocka_unit_test(auto_chooses_once),
-              cmocka_unit_test(a_refused_budget_names_what_would_do))
+AH_TEST_CASES("train/micro", resumes_to_the_same_bits, resumes_in_other_rounds, resumes_in_as_many_rounds,
+              auto_chooses_once, a_refused_budget_names_what_would_do)

@@ -167,5 +167,5 @@ static void epochs_are_of_all_files(void **state)
     assert_int_equal(result.steps_done, 19); /* of 373 samples, two a step */
 }
 
-AH_TEST_SUITE("train/mixture", cmocka_unit_test(resumed_in_the_middle), cmocka_unit_test(another_mixture_is_refused),
-              cmocka_unit_test(one_file_is_not_two), cmocka_unit_test(epochs_are_of_all_files))
+AH_TEST_CASES("train/mixture", resumed_in_the_middle, another_mixture_is_refused, one_file_is_not_two,
+              epochs_are_of_all_files)

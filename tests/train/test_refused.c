@@ -166,6 +166,5 @@ static void bad_input_leaves_nothing(void **state)
     assert_false(ah__path_exists(place.out));
 }
 
-AH_TEST_SUITE("train/refused", cmocka_unit_test(damaged_checkpoints), cmocka_unit_test(other_model_data_batch),
-              cmocka_unit_test(out_dirs), cmocka_unit_test(two_trainings_in_one_folder),
-              cmocka_unit_test(bad_input_leaves_nothing))
+AH_TEST_CASES("train/refused", damaged_checkpoints, other_model_data_batch, out_dirs, two_trainings_in_one_folder,
+              bad_input_leaves_nothing)

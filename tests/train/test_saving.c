@@ -483,14 +483,9 @@ static void without_a_folder_it_says_so(void **state)
     assert_false(result.saved);
 }
 
-AH_TEST_SUITE("train/saving", cmocka_unit_test(by_time_in_the_background), cmocka_unit_test(keeps_the_newest),
-              cmocka_unit_test(a_failure_on_the_way_is_told), cmocka_unit_test(a_folder_that_goes_is_made_again),
-              cmocka_unit_test(data_cut_short_end_with_a_checkpoint),
-              cmocka_unit_test(the_one_before_when_the_newest_is_damaged),
-              cmocka_unit_test(without_a_checkpoint_it_starts_over),
-              cmocka_unit_test(the_same_command_starts_and_resumes), cmocka_unit_test(a_validation_keeps_its_step),
-              cmocka_unit_test(a_resume_knows_plan_and_budget), cmocka_unit_test(a_resume_is_no_slower_than_before),
-              cmocka_unit_test(like_another), cmocka_unit_test(a_fixed_schedule_can_be_trained_in_parts),
-              cmocka_unit_test(nothing_left_rewrites_nothing),
-              cmocka_unit_test(stopped_before_the_first_step_writes_nothing),
-              cmocka_unit_test(without_a_folder_it_says_so))
+AH_TEST_CASES("train/saving", by_time_in_the_background, keeps_the_newest, a_failure_on_the_way_is_told,
+              a_folder_that_goes_is_made_again, data_cut_short_end_with_a_checkpoint,
+              the_one_before_when_the_newest_is_damaged, without_a_checkpoint_it_starts_over,
+              the_same_command_starts_and_resumes, a_validation_keeps_its_step, a_resume_knows_plan_and_budget,
+              a_resume_is_no_slower_than_before, like_another, a_fixed_schedule_can_be_trained_in_parts,
+              nothing_left_rewrites_nothing, stopped_before_the_first_step_writes_nothing, without_a_folder_it_says_so)

@@ -98,5 +98,4 @@ static void golden_adam(void **state)
     }
 }
 
-AH_TEST_SUITE("train/schedule", cmocka_unit_test(golden_rates), cmocka_unit_test(ends_are_exact),
-              cmocka_unit_test(warmup_may_outlast_training), cmocka_unit_test(names), cmocka_unit_test(golden_adam))
+AH_TEST_CASES("train/schedule", golden_rates, ends_are_exact, warmup_may_outlast_training, names, golden_adam)

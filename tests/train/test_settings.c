@@ -327,9 +327,6 @@ static void json_round_trip(void **state)
     cJSON_Delete(tree);
 }
 
-AH_TEST_SUITE("train/settings", cmocka_unit_test(unset_means_default), cmocka_unit_test(states_have_formats),
-              cmocka_unit_test(unset_means_as_saved), cmocka_unit_test(packing_stays),
-              cmocka_unit_test(the_schedule_may_end_elsewhere), cmocka_unit_test(saving_by_steps_or_by_time),
-              cmocka_unit_test(like_another_keeps_nothing_by_force),
-              cmocka_unit_test(a_resume_keeps_batch_seq_and_seed), cmocka_unit_test(bad_numbers),
-              cmocka_unit_test(micro_batches_go_into_the_batch), cmocka_unit_test(json_round_trip))
+AH_TEST_CASES("train/settings", unset_means_default, states_have_formats, unset_means_as_saved, packing_stays,
+              the_schedule_may_end_elsewhere, saving_by_steps_or_by_time, like_another_keeps_nothing_by_force,
+              a_resume_keeps_batch_seq_and_seed, bad_numbers, micro_batches_go_into_the_batch, json_round_trip)

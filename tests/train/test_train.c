@@ -344,9 +344,7 @@ static void out_of_memory_anywhere(void **state)
     assert_ok(ah__folder_remove(options.out_dir));
 }
 
-AH_TEST_SUITE("train/train", cmocka_unit_test(leaves_everything), cmocka_unit_test(every_step_and_no_allocation),
-              cmocka_unit_test(resume_under_any_plan_gives_the_same_bits),
-              cmocka_unit_test(stop_flag_saves_and_later_steps_change_nothing), cmocka_unit_test(resume_after_a_crash),
-              cmocka_unit_test(resume_into_another_folder), cmocka_unit_test(divergence_ends_the_training),
-              cmocka_unit_test(divergence_keeps_the_last_checkpoint),
-              cmocka_unit_test(full_disk_keeps_the_last_checkpoint), cmocka_unit_test(out_of_memory_anywhere))
+AH_TEST_CASES("train/train", leaves_everything, every_step_and_no_allocation, resume_under_any_plan_gives_the_same_bits,
+              stop_flag_saves_and_later_steps_change_nothing, resume_after_a_crash, resume_into_another_folder,
+              divergence_ends_the_training, divergence_keeps_the_last_checkpoint, full_disk_keeps_the_last_checkpoint,
+              out_of_memory_anywhere)

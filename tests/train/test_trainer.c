@@ -284,8 +284,6 @@ static void a_newer_caller_is_refused(void **state)
     assert_fails(ah_train(&result, &options), AH_EINPUT, "options: found a size of 0, expected ");
 }
 
-AH_TEST_SUITE("train/trainer", cmocka_unit_test(a_loop_of_steps_is_a_training),
-              cmocka_unit_test(saving_in_between_loses_no_step),
-              cmocka_unit_test(a_save_begins_again_after_one_without_memory), cmocka_unit_test(no_folder_no_checkpoint),
-              cmocka_unit_test(own_batches_in_any_pace), cmocka_unit_test(wrong_batches_are_refused),
-              cmocka_unit_test(an_older_caller_trains), cmocka_unit_test(a_newer_caller_is_refused))
+AH_TEST_CASES("train/trainer", a_loop_of_steps_is_a_training, saving_in_between_loses_no_step,
+              a_save_begins_again_after_one_without_memory, no_folder_no_checkpoint, own_batches_in_any_pace,
+              wrong_batches_are_refused, an_older_caller_trains, a_newer_caller_is_refused)

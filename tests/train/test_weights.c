@@ -412,8 +412,7 @@ static void every_half_float_is_its_value(void **state)
     assert_int_equal(fesetenv(&before), 0);
 }
 
-AH_TEST_SUITE("train/weights", cmocka_unit_test(prefixes_of_wrappers), cmocka_unit_test(a_head_alone_is_the_embedding),
-              cmocka_unit_test(weights_are_where_it_starts), cmocka_unit_test(random_is_as_without_weights),
-              cmocka_unit_test(wrong_words_are_refused), cmocka_unit_test(every_tensor_is_accounted_for),
-              cmocka_unit_test(several_files_are_one_model), cmocka_unit_test(names_of_other_programs),
-              cmocka_unit_test(half_floats_widen_exactly), cmocka_unit_test(every_half_float_is_its_value))
+AH_TEST_CASES("train/weights", prefixes_of_wrappers, a_head_alone_is_the_embedding, weights_are_where_it_starts,
+              random_is_as_without_weights, wrong_words_are_refused, every_tensor_is_accounted_for,
+              several_files_are_one_model, names_of_other_programs, half_floats_widen_exactly,
+              every_half_float_is_its_value)

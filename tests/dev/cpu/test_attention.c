@@ -170,5 +170,4 @@ static void bf16_attention_matches_definition(void **state)
     sizes_check(AH_BF16);
 }
 
-AH_TEST_SUITE("dev/cpu/attention", cmocka_unit_test(attention_matches_definition),
-              cmocka_unit_test(bf16_attention_matches_definition))
+AH_TEST_CASES("dev/cpu/attention", attention_matches_definition, bf16_attention_matches_definition)

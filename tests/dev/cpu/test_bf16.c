@@ -184,5 +184,5 @@ static void workspace_is_asked_for(void **state)
     }
 }
 
-AH_TEST_SUITE("dev/cpu/bf16", cmocka_unit_test(operators_round_once), cmocka_unit_test(every_operator_is_tried),
-              cmocka_unit_test(other_dtypes_are_refused), cmocka_unit_test(workspace_is_asked_for))
+AH_TEST_CASES("dev/cpu/bf16", operators_round_once, every_operator_is_tried, other_dtypes_are_refused,
+              workspace_is_asked_for)

@@ -268,8 +268,6 @@ static void widest_instruction_set_is_chosen(void **state)
 #endif
 }
 
-AH_TEST_SUITE("dev/cpu/bits", cmocka_unit_test(operators_have_one_result),
-              cmocka_unit_test(operators_in_bf16_have_one_result), cmocka_unit_test(adam_has_one_result),
-              cmocka_unit_test(half_precision_adam_has_one_result), cmocka_unit_test(short_moments_have_one_result),
-              cmocka_unit_test(sum_of_bf16_squares_has_one_result), cmocka_unit_test(sum_of_squares_has_one_result),
-              cmocka_unit_test(denormal_inputs_have_one_result), cmocka_unit_test(widest_instruction_set_is_chosen))
+AH_TEST_CASES("dev/cpu/bits", operators_have_one_result, operators_in_bf16_have_one_result, adam_has_one_result,
+              half_precision_adam_has_one_result, short_moments_have_one_result, sum_of_bf16_squares_has_one_result,
+              sum_of_squares_has_one_result, denormal_inputs_have_one_result, widest_instruction_set_is_chosen)

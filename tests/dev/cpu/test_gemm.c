@@ -126,5 +126,4 @@ static void tiles_cover_every_shape(void **state)
         }
 }
 
-AH_TEST_SUITE("dev/cpu/gemm", cmocka_unit_test(products_match_definition), cmocka_unit_test(tiles_cover_every_shape),
-              cmocka_unit_test(products_do_not_depend_on_addresses))
+AH_TEST_CASES("dev/cpu/gemm", products_match_definition, tiles_cover_every_shape, products_do_not_depend_on_addresses)

@@ -157,5 +157,4 @@ static void bf16_products_do_not_depend_on_threads(void **state)
         }
 }
 
-AH_TEST_SUITE("dev/cpu/gemm_bf16", cmocka_unit_test(bf16_products_match_definition),
-              cmocka_unit_test(bf16_products_do_not_depend_on_threads))
+AH_TEST_CASES("dev/cpu/gemm_bf16", bf16_products_match_definition, bf16_products_do_not_depend_on_threads)

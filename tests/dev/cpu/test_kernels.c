@@ -521,8 +521,7 @@ static void rows_outside_a_cache_are_refused(void **state)
     pool_end(&p);
 }
 
-AH_TEST_SUITE("dev/cpu/kernels", cmocka_unit_test(forward_matches_definition),
-              cmocka_unit_test(gradients_match_differences), cmocka_unit_test(cross_entropy_gives_its_gradient),
-              cmocka_unit_test(fused_loss_matches_definition), cmocka_unit_test(fused_loss_gives_its_gradients),
-              cmocka_unit_test(fused_loss_is_the_loss_apart), cmocka_unit_test(ids_out_of_range_are_refused),
-              cmocka_unit_test(program_runs_calls_in_order), cmocka_unit_test(rows_outside_a_cache_are_refused))
+AH_TEST_CASES("dev/cpu/kernels", forward_matches_definition, gradients_match_differences,
+              cross_entropy_gives_its_gradient, fused_loss_matches_definition, fused_loss_gives_its_gradients,
+              fused_loss_is_the_loss_apart, ids_out_of_range_are_refused, program_runs_calls_in_order,
+              rows_outside_a_cache_are_refused)

@@ -469,10 +469,8 @@ static void losses_are_nearly_those_of_cpu_ranks(void **state)
     emulated_assert_clean();
 }
 
-AH_TEST_SUITE("dev/cuda/collective", cmocka_unit_test(collectives_have_the_hosts_bits),
-              cmocka_unit_test(each_rank_has_a_gpu_of_its_own), cmocka_unit_test(whatever_fails_in_nccl_ends_all_ranks),
-              cmocka_unit_test(whatever_fails_in_cuda_ends_all_ranks), cmocka_unit_test(leaving_cannot_fail),
-              cmocka_unit_test(a_rank_that_is_gone_is_noticed), cmocka_unit_test(closing_waits_for_nobody),
-              cmocka_unit_test(what_is_no_collective_is_refused), cmocka_unit_test(a_missing_nccl_is_named),
-              cmocka_unit_test(losses_are_nearly_those_of_cpu_ranks), cmocka_unit_test(two_ranks_equal_resident),
-              cmocka_unit_test(three_ranks_in_bf16_equal_resident))
+AH_TEST_CASES("dev/cuda/collective", collectives_have_the_hosts_bits, each_rank_has_a_gpu_of_its_own,
+              whatever_fails_in_nccl_ends_all_ranks, whatever_fails_in_cuda_ends_all_ranks, leaving_cannot_fail,
+              a_rank_that_is_gone_is_noticed, closing_waits_for_nobody, what_is_no_collective_is_refused,
+              a_missing_nccl_is_named, losses_are_nearly_those_of_cpu_ranks, two_ranks_equal_resident,
+              three_ranks_in_bf16_equal_resident)

@@ -320,9 +320,7 @@ static void an_execution_that_fails_ends_the_work(void **state)
     }
 }
 
-AH_TEST_SUITE("dev/cuda/cudnn", cmocka_unit_test(graphs_agree_with_the_cpu),
-              cmocka_unit_test(all_attention_agrees_with_the_cpu), cmocka_unit_test(who_does_attention_is_said),
-              cmocka_unit_test(long_sequences_go_in_pieces), cmocka_unit_test(masks_of_documents_go_in_pieces),
-              cmocka_unit_test(own_kernels_do_what_cudnn_is_not_for),
-              cmocka_unit_test(a_plan_that_cannot_be_made_is_one_line_or_own_kernels),
-              cmocka_unit_test(an_execution_that_fails_ends_the_work))
+AH_TEST_CASES("dev/cuda/cudnn", graphs_agree_with_the_cpu, all_attention_agrees_with_the_cpu,
+              who_does_attention_is_said, long_sequences_go_in_pieces, masks_of_documents_go_in_pieces,
+              own_kernels_do_what_cudnn_is_not_for, a_plan_that_cannot_be_made_is_one_line_or_own_kernels,
+              an_execution_that_fails_ends_the_work)

@@ -283,13 +283,9 @@ static void clocks_that_cannot_be_compared_end_the_work(void **state)
     emulated_assert_clean();
 }
 
-AH_TEST_SUITE("dev/cuda/edges", cmocka_unit_test(libraries_are_looked_for_where_the_system_does),
-              cmocka_unit_test(the_link_is_what_the_kernel_says),
-              cmocka_unit_test(a_library_without_a_function_is_refused), cmocka_unit_test(an_older_driver_is_refused),
-              cmocka_unit_test(more_host_memories_than_there_is_room_for_are_refused),
-              cmocka_unit_test(one_rank_gathers_and_reduces_what_it_has),
-              cmocka_unit_test(tokens_beyond_the_sorts_keys_are_refused),
-              cmocka_unit_test(any_launch_of_an_operator_may_fail),
-              cmocka_unit_test(a_time_that_is_not_told_fails_nothing),
-              cmocka_unit_test(spans_are_in_order_on_a_clock_with_noise),
-              cmocka_unit_test(clocks_that_cannot_be_compared_end_the_work))
+AH_TEST_CASES("dev/cuda/edges", libraries_are_looked_for_where_the_system_does, the_link_is_what_the_kernel_says,
+              a_library_without_a_function_is_refused, an_older_driver_is_refused,
+              more_host_memories_than_there_is_room_for_are_refused, one_rank_gathers_and_reduces_what_it_has,
+              tokens_beyond_the_sorts_keys_are_refused, any_launch_of_an_operator_may_fail,
+              a_time_that_is_not_told_fails_nothing, spans_are_in_order_on_a_clock_with_noise,
+              clocks_that_cannot_be_compared_end_the_work)

@@ -315,8 +315,6 @@ static void times_follow_the_hosts_clock(void **state)
     emulated_assert_clean();
 }
 
-AH_TEST_SUITE("dev/cuda/faults", cmocka_unit_test(any_call_may_fail),
-              cmocka_unit_test(a_fault_on_the_gpu_ends_everything), cmocka_unit_test(closing_does_not_wait_to_be_asked),
-              cmocka_unit_test(a_failure_of_the_host_lane_ends_everything),
-              cmocka_unit_test(a_launch_that_fails_is_settled_by_release),
-              cmocka_unit_test(times_follow_the_hosts_clock))
+AH_TEST_CASES("dev/cuda/faults", any_call_may_fail, a_fault_on_the_gpu_ends_everything,
+              closing_does_not_wait_to_be_asked, a_failure_of_the_host_lane_ends_everything,
+              a_launch_that_fails_is_settled_by_release, times_follow_the_hosts_clock)

@@ -110,5 +110,4 @@ static void without_an_algorithm_they_are_apart(void **state)
     device_pair_close(&devices);
 }
 
-AH_TEST_SUITE("dev/cuda/fused", cmocka_unit_test(gelus_backward_goes_with_its_product),
-              cmocka_unit_test(without_an_algorithm_they_are_apart))
+AH_TEST_CASES("dev/cuda/fused", gelus_backward_goes_with_its_product, without_an_algorithm_they_are_apart)

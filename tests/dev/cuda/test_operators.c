@@ -299,12 +299,8 @@ static void rows_too_wide_for_registers_are_refused(void **state)
     test_device_close(&d);
 }
 
-AH_TEST_SUITE("dev/cuda/operators", cmocka_unit_test(operators_agree_with_the_cpu),
-              cmocka_unit_test(many_elements_agree_with_the_cpu), cmocka_unit_test(other_widths_agree_with_the_cpu),
-              cmocka_unit_test(every_operator_without_products_is_tried),
-              cmocka_unit_test(gradients_may_be_written_over_what_they_are_made_of),
-              cmocka_unit_test(activations_hold_far_out), cmocka_unit_test(logits_may_be_infinitely_small),
-              cmocka_unit_test(a_stray_id_makes_its_token_nan),
-              cmocka_unit_test(the_gradient_of_a_stray_id_goes_nowhere),
-              cmocka_unit_test(a_stray_target_makes_the_loss_nan),
-              cmocka_unit_test(rows_too_wide_for_registers_are_refused))
+AH_TEST_CASES("dev/cuda/operators", operators_agree_with_the_cpu, many_elements_agree_with_the_cpu,
+              other_widths_agree_with_the_cpu, every_operator_without_products_is_tried,
+              gradients_may_be_written_over_what_they_are_made_of, activations_hold_far_out,
+              logits_may_be_infinitely_small, a_stray_id_makes_its_token_nan, the_gradient_of_a_stray_id_goes_nowhere,
+              a_stray_target_makes_the_loss_nan, rows_too_wide_for_registers_are_refused)

@@ -150,9 +150,7 @@ static void losses_are_nearly_the_cpus(void **state)
     }
 }
 
-AH_TEST_SUITE("dev/cuda/plans", cmocka_unit_test(losses_are_nearly_the_cpus),
-              cmocka_unit_test(every_plan_equals_resident_1), cmocka_unit_test(every_plan_equals_resident_2),
-              cmocka_unit_test(every_plan_equals_resident_3), cmocka_unit_test(every_plan_in_bf16_equals_resident),
-              cmocka_unit_test(micro_batches_equal_resident), cmocka_unit_test(micro_batches_in_bf16_equal_resident),
-              cmocka_unit_test(llama_equals_resident), cmocka_unit_test(adapters_equal_resident),
-              cmocka_unit_test(plans_with_cudnn_equal_resident))
+AH_TEST_CASES("dev/cuda/plans", losses_are_nearly_the_cpus, every_plan_equals_resident_1, every_plan_equals_resident_2,
+              every_plan_equals_resident_3, every_plan_in_bf16_equals_resident, micro_batches_equal_resident,
+              micro_batches_in_bf16_equal_resident, llama_equals_resident, adapters_equal_resident,
+              plans_with_cudnn_equal_resident)

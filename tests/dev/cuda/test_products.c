@@ -276,12 +276,8 @@ static void failures_of_the_library_name_the_product(void **state)
     }
 }
 
-AH_TEST_SUITE("dev/cuda/products", cmocka_unit_test(products_agree_with_the_cpu),
-              cmocka_unit_test(other_products_agree_with_the_cpu), cmocka_unit_test(heads_agree_with_the_cpu),
-              cmocka_unit_test(a_head_on_a_small_gpu_agrees_with_the_cpu),
-              cmocka_unit_test(attention_agrees_with_the_cpu),
-              cmocka_unit_test(every_copy_of_attention_agrees_with_the_cpu),
-              cmocka_unit_test(ignored_targets_do_not_count),
-              cmocka_unit_test(a_target_that_is_no_class_makes_the_loss_nan),
-              cmocka_unit_test(a_head_makes_what_is_asked_for), cmocka_unit_test(heads_that_are_too_wide_are_refused),
-              cmocka_unit_test(failures_of_the_library_name_the_product))
+AH_TEST_CASES("dev/cuda/products", products_agree_with_the_cpu, other_products_agree_with_the_cpu,
+              heads_agree_with_the_cpu, a_head_on_a_small_gpu_agrees_with_the_cpu, attention_agrees_with_the_cpu,
+              every_copy_of_attention_agrees_with_the_cpu, ignored_targets_do_not_count,
+              a_target_that_is_no_class_makes_the_loss_nan, a_head_makes_what_is_asked_for,
+              heads_that_are_too_wide_are_refused, failures_of_the_library_name_the_product)

@@ -389,7 +389,5 @@ static void clip_factors_are_the_hosts(void **state)
     rig_close(&rig);
 }
 
-AH_TEST_SUITE("dev/cuda/tasks", cmocka_unit_test(adam_is_the_hosts),
-              cmocka_unit_test(a_skipped_step_into_memory_apart_copies), cmocka_unit_test(casts_are_the_hosts),
-              cmocka_unit_test(codes_expand_as_on_the_host), cmocka_unit_test(norms_are_the_hosts),
-              cmocka_unit_test(clip_factors_are_the_hosts))
+AH_TEST_CASES("dev/cuda/tasks", adam_is_the_hosts, a_skipped_step_into_memory_apart_copies, casts_are_the_hosts,
+              codes_expand_as_on_the_host, norms_are_the_hosts, clip_factors_are_the_hosts)

@@ -169,6 +169,5 @@ static void the_gpus_memory_is_the_budget(void **state)
     emulated_assert_clean();
 }
 
-AH_TEST_SUITE("dev/cuda/train", cmocka_unit_test(trains_within_a_budget_in_fp32),
-              cmocka_unit_test(trains_within_a_budget_in_bf16), cmocka_unit_test(goes_on_from_the_other_device),
-              cmocka_unit_test(the_gpus_memory_is_the_budget))
+AH_TEST_CASES("dev/cuda/train", trains_within_a_budget_in_fp32, trains_within_a_budget_in_bf16,
+              goes_on_from_the_other_device, the_gpus_memory_is_the_budget)

@@ -372,10 +372,7 @@ static void exponential_is_accurate(void **state)
     free(x);
 }
 
-AH_TEST_SUITE("dev/host/adam", cmocka_unit_test(adam_matches_definition), cmocka_unit_test(adam_rounds_as_written),
-              cmocka_unit_test(half_precision_is_rounding_at_the_ends), cmocka_unit_test(a_scale_of_one_is_none),
-              cmocka_unit_test(short_moments_are_rounded_as_written),
-              cmocka_unit_test(short_masters_are_rounded_as_written), cmocka_unit_test(random_rounding_keeps_the_mean),
-              cmocka_unit_test(sum_of_squares_is_exact_enough_and_shows_nan),
-              cmocka_unit_test(sum_of_squares_reads_bf16), cmocka_unit_test(other_dtypes_are_refused),
-              cmocka_unit_test(exponential_is_accurate))
+AH_TEST_CASES("dev/host/adam", adam_matches_definition, adam_rounds_as_written, half_precision_is_rounding_at_the_ends,
+              a_scale_of_one_is_none, short_moments_are_rounded_as_written, short_masters_are_rounded_as_written,
+              random_rounding_keeps_the_mean, sum_of_squares_is_exact_enough_and_shows_nan, sum_of_squares_reads_bf16,
+              other_dtypes_are_refused, exponential_is_accurate)

@@ -145,6 +145,5 @@ static void narrowing_in_place_is_exact(void **state)
         }
 }
 
-AH_TEST_SUITE("dev/host/cast", cmocka_unit_test(narrowing_in_place_is_exact),
-              cmocka_unit_test(every_value_rounds_to_nearest_even), cmocka_unit_test(every_length_is_exact),
-              cmocka_unit_test(tasks_cast_in_pieces))
+AH_TEST_CASES("dev/host/cast", narrowing_in_place_is_exact, every_value_rounds_to_nearest_even, every_length_is_exact,
+              tasks_cast_in_pieces)

@@ -69,4 +69,4 @@ static void version_one(void **state)
     assert_true(ah__cgroup_memory_left(root) > (int64_t)1 << 60);
 }
 
-AH_TEST_SUITE("dev/cgroup", cmocka_unit_test(no_limit), cmocka_unit_test(version_two), cmocka_unit_test(version_one))
+AH_TEST_CASES("dev/cgroup", no_limit, version_two, version_one)

@@ -237,7 +237,5 @@ static void parts_of_groups_are_refused(void **state)
     pool_end(&p);
 }
 
-AH_TEST_SUITE("dev/host/code8", cmocka_unit_test(codes_stand_for_what_is_published),
-              cmocka_unit_test(values_become_the_nearest_code), cmocka_unit_test(rounding_is_at_the_middle),
-              cmocka_unit_test(extremes), cmocka_unit_test(ten_steps_are_as_written),
-              cmocka_unit_test(parts_of_groups_are_refused))
+AH_TEST_CASES("dev/host/code8", codes_stand_for_what_is_published, values_become_the_nearest_code,
+              rounding_is_at_the_middle, extremes, ten_steps_are_as_written, parts_of_groups_are_refused)

@@ -189,6 +189,5 @@ static void tasks_expand_in_pieces(void **state)
         }
 }
 
-AH_TEST_SUITE("dev/host/codes", cmocka_unit_test(nf4_takes_the_nearest_quantile),
-              cmocka_unit_test(int8_takes_the_nearest_step), cmocka_unit_test(edges),
-              cmocka_unit_test(every_code_is_what_its_words_say), cmocka_unit_test(tasks_expand_in_pieces))
+AH_TEST_CASES("dev/host/codes", nf4_takes_the_nearest_quantile, int8_takes_the_nearest_step, edges,
+              every_code_is_what_its_words_say, tasks_expand_in_pieces)

@@ -560,11 +560,8 @@ static void rates_are_measured(void **state)
     assert_nothing_left();
 }
 
-AH_TEST_SUITE("dev/host/disk", cmocka_unit_test(is_a_copy_of_memory), cmocka_unit_test(any_size_over_folders),
-              cmocka_unit_test(calls_that_do_not_fit), cmocka_unit_test(calls_allocate_nothing),
-              cmocka_unit_test(folders_that_are_none), cmocka_unit_test(more_than_there_is),
-              cmocka_unit_test(folders_in_memory_are_noted), cmocka_unit_test(a_drive_that_fails_ends_in_a_line),
-              cmocka_unit_test(short_transfers_go_on), cmocka_unit_test(a_file_that_ends_is_no_endless_loop),
-              cmocka_unit_test(systems_that_know_less), cmocka_unit_test(zeros_are_as_many_as_asked_for),
-              cmocka_unit_test(room_that_is_refused), cmocka_unit_test(no_memory_leaves_nothing),
-              cmocka_unit_test(a_killed_process_leaves_nothing), cmocka_unit_test(rates_are_measured))
+AH_TEST_CASES("dev/host/disk", is_a_copy_of_memory, any_size_over_folders, calls_that_do_not_fit,
+              calls_allocate_nothing, folders_that_are_none, more_than_there_is, folders_in_memory_are_noted,
+              a_drive_that_fails_ends_in_a_line, short_transfers_go_on, a_file_that_ends_is_no_endless_loop,
+              systems_that_know_less, zeros_are_as_many_as_asked_for, room_that_is_refused, no_memory_leaves_nothing,
+              a_killed_process_leaves_nothing, rates_are_measured)

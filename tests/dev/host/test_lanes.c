@@ -162,6 +162,5 @@ static void absent_lanes_are_refused(void **state)
     ah__lanes_free(lanes);
 }
 
-AH_TEST_SUITE("dev/host/lanes", cmocka_unit_test(lanes_here_and_elsewhere_wait_for_each_other),
-              cmocka_unit_test(a_failure_passes_through_both), cmocka_unit_test(the_driver_looks_when_nothing_comes),
-              cmocka_unit_test(absent_lanes_are_refused))
+AH_TEST_CASES("dev/host/lanes", lanes_here_and_elsewhere_wait_for_each_other, a_failure_passes_through_both,
+              the_driver_looks_when_nothing_comes, absent_lanes_are_refused)

@@ -49,5 +49,4 @@ static void the_bits_are_the_same_everywhere(void **state)
     free(other);
 }
 
-AH_TEST_SUITE("dev/host/normal", cmocka_unit_test(they_are_the_normal_numbers),
-              cmocka_unit_test(the_bits_are_the_same_everywhere))
+AH_TEST_CASES("dev/host/normal", they_are_the_normal_numbers, the_bits_are_the_same_everywhere)

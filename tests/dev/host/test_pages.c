@@ -24,4 +24,4 @@ static void every_page_is_there(void **state)
     free(there);
 }
 
-AH_TEST_SUITE("dev/host/pages", cmocka_unit_test(every_page_is_there))
+AH_TEST_CASES("dev/host/pages", every_page_is_there)

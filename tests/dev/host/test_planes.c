@@ -205,5 +205,4 @@ static void any_bits_pass_an_update(void **state)
     pool_end(&p);
 }
 
-AH_TEST_SUITE("dev/host/planes", cmocka_unit_test(every_value_comes_back),
-              cmocka_unit_test(updates_are_those_of_the_float), cmocka_unit_test(any_bits_pass_an_update))
+AH_TEST_CASES("dev/host/planes", every_value_comes_back, updates_are_those_of_the_float, any_bits_pass_an_update)

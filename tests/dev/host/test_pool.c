@@ -125,7 +125,5 @@ static void failed_allocation_leaves_nothing(void **state)
     ah__pool_free(NULL);
 }
 
-AH_TEST_SUITE("dev/host/pool", cmocka_unit_test(every_piece_runs_once),
-              cmocka_unit_test(workers_flush_denormals_and_own_scratch),
-              cmocka_unit_test(products_start_no_threads_and_allocate_nothing_of_ours),
-              cmocka_unit_test(failed_allocation_leaves_nothing))
+AH_TEST_CASES("dev/host/pool", every_piece_runs_once, workers_flush_denormals_and_own_scratch,
+              products_start_no_threads_and_allocate_nothing_of_ours, failed_allocation_leaves_nothing)

@@ -267,10 +267,7 @@ static void a_plugin_is_loaded_by_threads(void **state)
     unsetenv("AUTOHETE_PLUGINS");
 }
 
-AH_TEST_SUITE("dev/plugin", cmocka_unit_test(faulty_plugins_are_refused_by_name),
-              cmocka_unit_test(a_file_that_is_no_library_is_refused),
-              cmocka_unit_test(an_unknown_device_says_where_it_was_sought),
-              cmocka_unit_test(a_loaded_device_gives_the_same_bits),
-              cmocka_unit_test(training_on_a_loaded_device_is_the_same),
-              cmocka_unit_test(a_failure_reaches_the_program_whole),
-              cmocka_unit_test(a_plugin_is_loaded_more_than_once), cmocka_unit_test(a_plugin_is_loaded_by_threads))
+AH_TEST_CASES("dev/plugin", faulty_plugins_are_refused_by_name, a_file_that_is_no_library_is_refused,
+              an_unknown_device_says_where_it_was_sought, a_loaded_device_gives_the_same_bits,
+              training_on_a_loaded_device_is_the_same, a_failure_reaches_the_program_whole,
+              a_plugin_is_loaded_more_than_once, a_plugin_is_loaded_by_threads)

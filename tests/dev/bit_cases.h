@@ -5,7 +5,7 @@
 #include "dev/position_cases.h"
 
 static const struct op_case bit_cases[] = {
-    {"embedding", AH_OP_EMBEDDING, {0}, {S2(50, 37), S2(3, 700)}, {0}, 50},
+    OP_IDS("embedding", EMBEDDING, 50, IN(S2(50, 37), S2(3, 700)), 0),
     OP("add_position", ADD_POSITION, IN(S3(2, 300, 70), S2(301, 70)), 0),
     OP("layernorm", LAYERNORM, IN(S2(300, 203), S1(203), S1(203)), .eps = 1e-5F),
     OP("rmsnorm", RMSNORM, IN(S2(300, 203), S1(203)), .eps = 1e-5F),
@@ -23,14 +23,10 @@ static const struct op_case bit_cases[] = {
     OP("silu_mul", SILU_MUL, IN(S1(50005), S1(50005)), 0),
     OP("add", ADD, IN(S1(50005), S1(50005)), 0),
     OP("copy", COPY, IN(S1(50005)), 0),
-    {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(3, 30, 501), S2(3, 30)}, {0}, 501},
-    {"linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 30, 70), S2(501, 70), S2(3, 30)}, {0}, 501},
-    {"linear_cross_entropy in chunks, acc",
-     AH_OP_LINEAR_CROSS_ENTROPY,
-     {.acc = 8},
-     {S3(3, 50, 5), S2(104001, 5), S2(3, 50)},
-     {0},
-     104001},
+    OP_IDS("cross_entropy", CROSS_ENTROPY, 501, IN(S3(3, 30, 501), S2(3, 30)), 0),
+    OP_IDS("linear_cross_entropy", LINEAR_CROSS_ENTROPY, 501, IN(S3(3, 30, 70), S2(501, 70), S2(3, 30)), 0),
+    OP_IDS("linear_cross_entropy in chunks, acc", LINEAR_CROSS_ENTROPY, 104001,
+           IN(S3(3, 50, 5), S2(104001, 5), S2(3, 50)), .acc = 8),
     {"embedding_bwd", AH_OP_EMBEDDING_BWD, {0}, {S3(3, 700, 137), S2(3, 700)}, S2(50, 137), 50},
     {"position_bwd", AH_OP_POSITION_BWD, {0}, {S3(5, 300, 70)}, S2(301, 70), 0},
     OP("layernorm_bwd", LAYERNORM_BWD, IN(S2(300, 203), S2(300, 203), S1(203), S1(300), S1(300)), 0),

@@ -29,7 +29,7 @@
            IN(S3(2, 170, 96), S3(2, 170, 96), S3(2, 170, 48), S3(2, 170, 48), S3(2, 170, 96), S3(2, 4, 170),           \
               S2(2, 170)),                                                                                             \
            .heads = 4, .kv_heads = 2, .window = 90),                                                                   \
-        {"embedding from 3", AH_OP_EMBEDDING, {.first = 3}, {S2(70, 24), S2(3, 50)}, {0}, 67},                         \
+        OP_IDS("embedding from 3", EMBEDDING, 67, IN(S2(70, 24), S2(3, 50)), .first = 3),                              \
     {                                                                                                                  \
         "embedding_bwd from 3", AH_OP_EMBEDDING_BWD, {.first = 3}, {S3(3, 50, 24), S2(3, 50)}, S2(70, 24), 67          \
     }
@@ -52,9 +52,7 @@
         OP("attention_qkv_bwd with a window, capped", ATTENTION_QKV_BWD,                                               \
            IN(S3(2, 170, 96), S3(2, 170, 96), S3(2, 170, 48), S3(2, 170, 48), S3(2, 170, 96), S3(2, 4, 170)),          \
            .heads = 4, .kv_heads = 2, .window = 67, .scale = 0.4F, .cap = 0.5F),                                       \
-    {                                                                                                                  \
-        "linear_cross_entropy, capped", AH_OP_LINEAR_CROSS_ENTROPY, {.cap = 0.75F},                                    \
-            {S3(3, 30, 70), S2(501, 70), S2(3, 30)}, {0}, 501                                                          \
-    }
+        OP_IDS("linear_cross_entropy, capped", LINEAR_CROSS_ENTROPY, 501, IN(S3(3, 30, 70), S2(501, 70), S2(3, 30)),   \
+               .cap = 0.75F)
 
 #endif

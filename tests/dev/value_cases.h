@@ -5,7 +5,7 @@
 #include "dev/position_cases.h"
 
 static const struct op_case value_cases[] = {
-    {"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 21), S2(2, 7)}, {0}, 11},
+    OP_IDS("embedding", EMBEDDING, 11, IN(S2(11, 21), S2(2, 7)), 0),
     OP("add_position", ADD_POSITION, IN(S3(2, 7, 21), S2(9, 21)), 0),
     OP("layernorm of 20", LAYERNORM, IN(S3(2, 7, 20), S1(20), S1(20)), .eps = 1e-5F),
     OP("layernorm of 1", LAYERNORM, IN(S2(3, 1), S1(1), S1(1)), .eps = 1e-5F),
@@ -32,9 +32,9 @@ static const struct op_case value_cases[] = {
     OP("relu", RELU, IN(S1(40007)), 0),
     OP("add", ADD, IN(S3(2, 7, 21), S3(2, 7, 21)), 0),
     OP("copy", COPY, IN(S1(40007)), 0),
-    {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11},
-    {"cross_entropy of 1001", AH_OP_CROSS_ENTROPY, {0}, {S3(3, 5, 1001), S2(3, 5)}, {0}, 1001},
-    {"linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 30, 70), S2(501, 70), S2(3, 30)}, {0}, 501},
+    OP_IDS("cross_entropy", CROSS_ENTROPY, 11, IN(S3(2, 7, 11), S2(2, 7)), 0),
+    OP_IDS("cross_entropy of 1001", CROSS_ENTROPY, 1001, IN(S3(3, 5, 1001), S2(3, 5)), 0),
+    OP_IDS("linear_cross_entropy", LINEAR_CROSS_ENTROPY, 501, IN(S3(3, 30, 70), S2(501, 70), S2(3, 30)), 0),
     {"embedding_bwd", AH_OP_EMBEDDING_BWD, {0}, {S3(3, 70, 137), S2(3, 70)}, S2(50, 137), 50},
     {"position_bwd", AH_OP_POSITION_BWD, {0}, {S3(5, 30, 71)}, S2(33, 71), 0},
     OP("layernorm_bwd", LAYERNORM_BWD, IN(S2(300, 203), S2(300, 203), S1(203), S1(300), S1(300)), 0),

@@ -54,11 +54,15 @@ struct op_case {
     int64_t vocabulary; /* ids are below it */
 };
 
-/* A case without ids whose output 0 has no shape of its own: name, operator, shapes of its inputs, attributes (0:
- * none). */
+/* A case whose output 0 has no shape of its own: name, operator, number of ids if it has some, shapes of its inputs,
+ * attributes (0: none). */
 #define IN(...)                                                                                                        \
     {                                                                                                                  \
         __VA_ARGS__                                                                                                    \
+    }
+#define OP_IDS(text, kind, ids, shapes, ...)                                                                           \
+    {                                                                                                                  \
+        text, AH_OP_##kind, {__VA_ARGS__}, shapes, {0}, ids                                                            \
     }
 #define OP(text, kind, shapes, ...)                                                                                    \
     {                                                                                                                  \

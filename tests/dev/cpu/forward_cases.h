@@ -5,7 +5,7 @@
 #include "dev/position_cases.h"
 
 static const struct op_case forward_cases[] = {
-    {"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11},
+    OP_IDS("embedding", EMBEDDING, 11, IN(S2(11, 20), S2(2, 7)), 0),
     OP("add_position", ADD_POSITION, IN(S3(2, 7, 20), S2(9, 20)), 0),
     OP("add_position from 3", ADD_POSITION, IN(S3(2, 7, 20), S2(11, 20)), .first = 3),
     OP("layernorm of 20", LAYERNORM, IN(S3(2, 7, 20), S1(20), S1(20)), .eps = 1e-5F),
@@ -45,7 +45,7 @@ static const struct op_case forward_cases[] = {
     OP("attention of documents", ATTENTION, IN(S3(2, 200, 10 * 3), S2(2, 200)), .heads = 2),
     OP("attention_qkv of documents, window 9", ATTENTION_QKV,
        IN(S3(3, 150, 20), S3(3, 150, 10), S3(3, 150, 10), S2(3, 150)), .heads = 4, .kv_heads = 2, .window = 9),
-    {"embedding from 3", AH_OP_EMBEDDING, {.first = 3}, {S2(9, 24), S2(3, 5)}, {0}, 6},
+    OP_IDS("embedding from 3", EMBEDDING, 6, IN(S2(9, 24), S2(3, 5)), .first = 3),
     OP("attention of 200, window 70", ATTENTION, IN(S3(1, 200, 10 * 3)), .heads = 2, .window = 70, .by_head = true),
     OP("attention_qkv of 7, window 1", ATTENTION_QKV, IN(S3(2, 7, 20), S3(2, 7, 10), S3(2, 7, 10)), .heads = 4,
        .kv_heads = 2, .window = 1),
@@ -66,8 +66,8 @@ static const struct op_case forward_cases[] = {
        .kv_heads = 2, .scale = 0.9F),
     OP("add", ADD, IN(S3(2, 7, 20), S3(2, 7, 20)), 0),
     OP("copy", COPY, IN(S3(2, 7, 20)), 0),
-    {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11},
-    {"cross_entropy of 1000", AH_OP_CROSS_ENTROPY, {0}, {S3(3, 5, 1000), S2(3, 5)}, {0}, 1000},
+    OP_IDS("cross_entropy", CROSS_ENTROPY, 11, IN(S3(2, 7, 11), S2(2, 7)), 0),
+    OP_IDS("cross_entropy of 1000", CROSS_ENTROPY, 1000, IN(S3(3, 5, 1000), S2(3, 5)), 0),
 };
 
 #endif

@@ -7,7 +7,7 @@
 
 /* What the shared tables leave out: the widths and lengths at which these kernels change what they do. */
 static const struct op_case cuda_cases[] = {
-    {"embedding of 64", AH_OP_EMBEDDING, {0}, {S2(40, 64), S2(3, 50)}, {0}, 40},
+    OP_IDS("embedding of 64", EMBEDDING, 40, IN(S2(40, 64), S2(3, 50)), 0),
     {"embedding_bwd, even", AH_OP_EMBEDDING_BWD, {0}, {S3(2, 150, 64), S2(2, 150)}, S2(40, 64), 40},
     {"embedding_bwd of one token", AH_OP_EMBEDDING_BWD, {0}, {S3(1, 1, 8), S2(1, 1)}, S2(3, 8), 3},
     {"embedding_bwd of one id", AH_OP_EMBEDDING_BWD, {0}, {S3(1, 300, 24), S2(1, 300)}, S2(5, 24), 1},
@@ -43,10 +43,10 @@ static const struct op_case cuda_cases[] = {
     OP("rotary of wide heads", ROTARY, IN(S3(2, 5, 1040)), .heads = 1, .theta = 1e4F),
     OP("rotary of short waves", ROTARY, IN(S3(1, 50, 2 * 6)), .heads = 2, .theta = 0.01F),
     OP("rotary_bwd, even", ROTARY_BWD, IN(S3(2, 65, 3 * 64)), .heads = 3, .theta = 1e4F),
-    {"cross_entropy of 1", AH_OP_CROSS_ENTROPY, {0}, {S3(1, 3, 1), S2(1, 3)}, {0}, 1},
-    {"cross_entropy of 4096", AH_OP_CROSS_ENTROPY, {0}, {S3(1, 3, 4096), S2(1, 3)}, {0}, 4096},
-    {"cross_entropy of 50257", AH_OP_CROSS_ENTROPY, {0}, {S3(1, 2, 50257), S2(1, 2)}, {0}, 50257},
-    {"cross_entropy, scaled", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 600, 16), S2(2, 600), S1(1)}, {0}, 16},
+    OP_IDS("cross_entropy of 1", CROSS_ENTROPY, 1, IN(S3(1, 3, 1), S2(1, 3)), 0),
+    OP_IDS("cross_entropy of 4096", CROSS_ENTROPY, 4096, IN(S3(1, 3, 4096), S2(1, 3)), 0),
+    OP_IDS("cross_entropy of 50257", CROSS_ENTROPY, 50257, IN(S3(1, 2, 50257), S2(1, 2)), 0),
+    OP_IDS("cross_entropy, scaled", CROSS_ENTROPY, 16, IN(S3(2, 600, 16), S2(2, 600), S1(1)), 0),
     OP("gelu of 3", GELU, IN(S1(3)), 0),
     OP("silu_mul of 8192", SILU_MUL, IN(S1(8192), S1(8192)), 0),
     OP("gelu_mul of 8192", GELU_MUL, IN(S1(8192), S1(8192)), 0),
@@ -190,8 +190,8 @@ static void some_logits_are_hopeless(struct op_data *data)
 static void logits_may_be_infinitely_small(void **state)
 {
     static const struct op_case cases[] = {
-        {"cross_entropy of 700", AH_OP_CROSS_ENTROPY, {0}, {S3(1, 6, 704), S2(1, 6)}, {0}, 700},
-        {"cross_entropy of 701", AH_OP_CROSS_ENTROPY, {0}, {S3(1, 6, 701), S2(1, 6)}, {0}, 701},
+        OP_IDS("cross_entropy of 700", CROSS_ENTROPY, 700, IN(S3(1, 6, 704), S2(1, 6)), 0),
+        OP_IDS("cross_entropy of 701", CROSS_ENTROPY, 701, IN(S3(1, 6, 701), S2(1, 6)), 0),
     };
     struct device_pair p = device_pair_open();
     for (size_t i = 0; i < AH_LENGTH(cases); i++)
@@ -226,7 +226,7 @@ static void no_id_strays(struct op_data *data)
 
 static void a_stray_id_makes_its_token_nan(void **state)
 {
-    static const struct op_case c = {"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 24), S2(2, 7)}, {0}, 11};
+    static const struct op_case c = OP_IDS("embedding", EMBEDDING, 11, IN(S2(11, 24), S2(2, 7)), 0);
     struct test_device d = test_device_open("cuda");
     for (int dtype = 0; dtype < 2; dtype++) {
         struct op_data data;
@@ -264,7 +264,7 @@ static void a_target_is_ignored(struct op_data *data)
 /* The gradients stay numbers. Only linear_cross_entropy ignores targets. */
 static void a_stray_target_makes_the_loss_nan(void **state)
 {
-    static const struct op_case c = {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11};
+    static const struct op_case c = OP_IDS("cross_entropy", CROSS_ENTROPY, 11, IN(S3(2, 7, 11), S2(2, 7)), 0);
     static operator_change *const changes[] = {NULL, ids_stray, a_target_is_ignored};
     struct test_device d = test_device_open("cuda");
     for (size_t change = 0; change < AH_LENGTH(changes); change++) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "data/corpus.h"
+#include "data/learned.h"
 #include "test.h"
 
 enum { VOCAB = 256, LONG = 1000, PATH_SIZE = 600 };
@@ -43,22 +43,6 @@ static int load(struct ah_corpus *corpus, const struct made *made, enum ah_train
     const struct ah_corpus_options options = {
         .format = AH_DATA_AUTO, .tokenizer = &ah__tokenizer_bytes, .chat = &chat, .vocab_size = VOCAB, .most = most};
     return ah__corpus_load(corpus, &path, 1, &options);
-}
-
-/* Every example's text, what is learned in brackets, with " / " between them. */
-static void show(char *to, const struct ah_corpus *corpus)
-{
-    *to = 0;
-    for (int64_t e = 0; e < corpus->example_count; e++) {
-        const struct ah_example *example = &corpus->examples[e];
-        to += sprintf(to, "%s", e ? " / " : "");
-        for (int64_t i = 0; i <= example->length; i++) {
-            bool now = i < example->length && corpus->learned[example->first + i];
-            bool before = i > 0 && corpus->learned[example->first + i - 1];
-            to += sprintf(to, "%s", now && !before ? "[" : before && !now ? "]" : "");
-            to += i < example->length ? sprintf(to, "%c", (char)corpus->ids[example->first + i]) : 0;
-        }
-    }
 }
 
 static uint64_t expect(const char *template, const char *data, enum ah_train_on train_on, const char *expected)

@@ -34,15 +34,6 @@ struct family_golden {
     } tensor[GOLDEN_MOST_TENSORS];
 };
 
-static inline void family_numbers(double out[GOLDEN_STEPS], char *line, const char *name)
-{
-    assert_memory_equal(line, name, strlen(name));
-    line += strlen(name);
-    for (int i = 0; i < GOLDEN_STEPS; i++)
-        out[i] = strtod(line, &line);
-    assert_int_equal(*line, 0);
-}
-
 /* The lines of tensors; returns where the data begins. */
 static inline char *family_tensors(struct family_golden *g, bool kept[GOLDEN_MOST_TENSORS], char *at)
 {
@@ -74,8 +65,8 @@ static inline void family_load(struct family_golden *g, const char *name)
     g->config = line[0] + strlen("config ");
     assert_int_equal(sscanf(line[1], "sizes %d %d %d", &g->batch, &g->seq, &g->vocab), 3);
     assert_int_equal(sscanf(line[2], "clip %lf", &g->clip), 1);
-    family_numbers(g->losses, line[3], "losses");
-    family_numbers(g->norms, line[4], "norms");
+    golden_numbers(g->losses, line[3], "losses");
+    golden_numbers(g->norms, line[4], "norms");
     const char *at = family_tensors(g, kept, line[5]);
     g->logits = at;
     at += (int64_t)4 * g->batch * g->seq * g->vocab;

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -19,6 +20,15 @@ static inline char *golden_next_line(char *at)
     assert_non_null(end);
     *end = 0;
     return end + 1;
+}
+
+static inline void golden_numbers(double out[GOLDEN_STEPS], char *line, const char *name)
+{
+    assert_memory_equal(line, name, strlen(name));
+    line += strlen(name);
+    for (int i = 0; i < GOLDEN_STEPS; i++)
+        out[i] = strtod(line, &line);
+    assert_int_equal(*line, 0);
 }
 
 /* Parameter number `index` in the order of the file, by the rule of gpt2.py: multiples of 2^-26 in [-1/8, 1/8), norm

@@ -29,15 +29,6 @@ struct found {
     float params[TINY_MOST_FLOATS]; /* one after the other in the file's order */
 };
 
-static void numbers(double out[GOLDEN_STEPS], char *line, const char *name)
-{
-    assert_memory_equal(line, name, strlen(name));
-    line += strlen(name);
-    for (int i = 0; i < GOLDEN_STEPS; i++)
-        out[i] = strtod(line, &line);
-    assert_int_equal(*line, 0);
-}
-
 static void golden_load(struct golden *g, const char *name)
 {
     char path[256], *line[7];
@@ -54,8 +45,8 @@ static void golden_load(struct golden *g, const char *name)
     assert_int_equal(sscanf(line[1], "micro_batches %d", &g->micro_batches), 1);
     assert_int_equal(sscanf(line[2], "clip %lf", &g->clip), 1);
     assert_int_equal(sscanf(line[3], "noise %lf", &g->noise), 1);
-    numbers(g->losses, line[4], "losses");
-    numbers(g->norms, line[5], "norms");
+    golden_numbers(g->losses, line[4], "losses");
+    golden_numbers(g->norms, line[5], "norms");
     char *at = line[6], *next = golden_next_line(at);
     for (; strcmp(at, "data") != 0; at = next, next = golden_next_line(at)) {
         long long count;

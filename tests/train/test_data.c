@@ -8,14 +8,6 @@
 #include "base/file.h"
 #include "train/tiny.h"
 
-static char notes[2048];
-
-static void keep_note(const char *line, void *context)
-{
-    size_t length = strlen(notes);
-    snprintf(notes + length, sizeof notes - length, "%s\n", line);
-}
-
 static void write_pairs(const char *path, int count, char salt)
 {
     char text[8192];
@@ -25,23 +17,6 @@ static void write_pairs(const char *path, int count, char salt)
                                    "{\"prompt\": \"%d+%c=\", \"completion\": \"%.*s\"}\n", i, salt, i % 9 + 1,
                                    "abcdefghijkl");
     assert_ok(ah__file_write(path, text, length));
-}
-
-static struct ah_train_options options_on(const struct place *place, const char *data, char out[PATH_SIZE],
-                                          const char *name)
-{
-    struct ah_train_options options = options_of(place);
-    snprintf(out, PATH_SIZE, "%s-%s", place->out, name);
-    options.data_path = data;
-    options.out_dir = out;
-    options.on_note = keep_note;
-    notes[0] = 0;
-    return options;
-}
-
-static int stop_at_3(const struct ah_step *step, void *context)
-{
-    return step->step >= 3;
 }
 
 /* Stopped and resumed gives the same bits; what is cut or left out is told; other examples are refused. */
@@ -55,9 +30,9 @@ static void examples_train_and_resume(void **state)
     write_pairs(data, 40, 'x');
     struct ah_train_options options = options_on(&place, data, whole, "whole");
     assert_ok(ah_train(&result, &options));
-    assert_non_null(strstr(notes, "40 examples (pairs), one in each sequence; the loss is of the completions"));
-    assert_non_null(strstr(notes, "examples are longer than 8 tokens and were cut there"));
-    assert_non_null(strstr(notes, "tokens of 40 documents take"));
+    assert_non_null(strstr(tiny_notes, "40 examples (pairs), one in each sequence; the loss is of the completions"));
+    assert_non_null(strstr(tiny_notes, "examples are longer than 8 tokens and were cut there"));
+    assert_non_null(strstr(tiny_notes, "tokens of 40 documents take"));
     options = options_on(&place, data, part, "part");
     assert_ok(train_watched(&result, &options, NULL, stop_at_3));
     assert_true(result.stopped);
@@ -111,7 +86,7 @@ static void a_format_is_kept(void **state)
     assert_fails(ah_train(&result, &options), AH_EINPUT, "data_format: found 'words', expected auto, text");
     options.data_format = "nanogpt";
     assert_ok(ah_train(&result, &options));
-    assert_non_null(strstr(notes, "is read as nanoGPT's 16-bit tokens"));
+    assert_non_null(strstr(tiny_notes, "is read as nanoGPT's 16-bit tokens"));
     options = options_on(&place, data, part, "part");
     options.data_format = "nanogpt";
     assert_ok(train_watched(&result, &options, NULL, stop_at_3));
@@ -148,7 +123,7 @@ static void conversations_train_and_resume(void **state)
     options.train_on = "last";
     options.chat_template = given;
     assert_ok(ah_train(&result, &options));
-    assert_non_null(strstr(notes,
+    assert_non_null(strstr(tiny_notes,
                            "40 examples (messages) by the chat template, one in each sequence; the loss is of the "
                            "last messages"));
     options = options_on(&place, data, part, "part");

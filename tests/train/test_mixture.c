@@ -6,13 +6,7 @@
 #include "base/file.h"
 #include "train/tiny.h"
 
-static char notes[4096], a[PATH_SIZE], b[PATH_SIZE];
-
-static void keep_note(const char *line, void *context)
-{
-    size_t length = strlen(notes);
-    snprintf(notes + length, sizeof notes - length, "%s\n", line);
-}
+static char a[PATH_SIZE], b[PATH_SIZE];
 
 static void write_pairs(const char *path, int count)
 {
@@ -41,27 +35,10 @@ static const char *mixed(const char *weight_a, const char *weight_b)
     return text;
 }
 
-static struct ah_train_options options_on(const struct place *place, const char *data, char out[PATH_SIZE],
-                                          const char *name)
-{
-    struct ah_train_options options = options_of(place);
-    snprintf(out, PATH_SIZE, "%s-%s", place->out, name);
-    options.data_path = data;
-    options.out_dir = out;
-    options.on_note = keep_note;
-    notes[0] = 0;
-    return options;
-}
-
-static int stop_at_3(const struct ah_step *step, void *context)
-{
-    return step->step >= 3;
-}
-
 static void expect_said(const char *words)
 {
-    if (!strstr(notes, words))
-        fail_msg("no \"%s\" in:\n%s", words, notes);
+    if (!strstr(tiny_notes, words))
+        fail_msg("no \"%s\" in:\n%s", words, tiny_notes);
 }
 
 static int look_at_sources(const struct ah_trainer *trainer, void *context)
@@ -146,7 +123,7 @@ static void one_file_is_not_two(void **state)
     place_mixture(&place);
     struct ah_train_options options = options_on(&place, a, out, "out");
     assert_ok(train_watched(&result, &options, NULL, stop_at_3));
-    assert_null(strstr(notes, "of the samples"));
+    assert_null(strstr(tiny_notes, "of the samples"));
     struct ah_train_options resume = resume_of(&place);
     resume.resume_dir = out;
     resume.data_path = mixed("", "");

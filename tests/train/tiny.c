@@ -92,6 +92,30 @@ struct ah_train_options options_of(const struct place *place)
     return options;
 }
 
+char tiny_notes[4096];
+
+static void keep_note(const char *line, void *context)
+{
+    size_t length = strlen(tiny_notes);
+    snprintf(tiny_notes + length, sizeof tiny_notes - length, "%s\n", line);
+}
+
+struct ah_train_options options_on(const struct place *place, const char *data, char out[PATH_SIZE], const char *name)
+{
+    struct ah_train_options options = options_of(place);
+    snprintf(out, PATH_SIZE, "%s-%s", place->out, name);
+    options.data_path = data;
+    options.out_dir = out;
+    options.on_note = keep_note;
+    tiny_notes[0] = 0;
+    return options;
+}
+
+int stop_at_3(const struct ah_step *step, void *context)
+{
+    return step->step >= 3;
+}
+
 struct ah_train_options resume_of(const struct place *place)
 {
     struct ah_train_options options;

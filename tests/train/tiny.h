@@ -24,6 +24,11 @@ void expect_same_file(const char *a, const char *b, const char *name);
 
 /* STEPS steps of batch 2 x 8 under the plan "resident", one thread, with a profile measured once. */
 struct ah_train_options options_of(const struct place *place);
+/* The same on other data, out of OUT-NAME, with its notes kept in tiny_notes, a line each. */
+struct ah_train_options options_on(const struct place *place, const char *data, char out[PATH_SIZE], const char *name);
+extern char tiny_notes[4096];
+/* Ends a training after its third step. */
+int stop_at_3(const struct ah_step *step, void *context);
 /* The same training taken up again. */
 struct ah_train_options resume_of(const struct place *place);
 /* A training as a caller's loop over its steps. `opened` hears of the trainer before the first step, and what it

@@ -20,13 +20,6 @@ static double value(uint16_t x)
     return (double)out;
 }
 
-static uint16_t half_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
-}
-
 /* A row-major matrix, its rows 3 elements longer than they need be; half the numbers are bf16. */
 struct numbers {
     void *at;
@@ -44,7 +37,7 @@ static struct numbers numbers_new(int64_t rows, int64_t cols, bool fp32, uint64_
         if (fp32)
             ((float *)out.at)[i] = x;
         else
-            ((uint16_t *)out.at)[i] = half_of(x);
+            ((uint16_t *)out.at)[i] = bf16_round(x);
     }
     return out;
 }

@@ -47,9 +47,9 @@ AH_API int ah_partition_save(const struct ah_partition *partition, const char *p
 struct ah_dev;
 
 /* Lanes: what a device does at the same time. They are its arithmetic, copies to it and from it, the host's arithmetic
- * (the optimizer), and collectives between ranks. Work of one lane runs in order. */
-enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_COMM, AH_LANE_COUNT };
-/* Returns the name of a lane: "compute", "h2d", "d2h", "host", "comm". */
+ * (the optimizer), collectives between ranks, and reads and writes of a disk. Work of one lane runs in order. */
+enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_COMM, AH_LANE_DISK, AH_LANE_COUNT };
+/* Returns the name of a lane: "compute", "h2d", "d2h", "host", "comm", "disk". */
 AH_API const char *ah_lane_name(enum ah_lane lane);
 
 struct ah_dev_options {
@@ -58,6 +58,8 @@ struct ah_dev_options {
     int host_threads;         /* threads of the host optimizer; 0: 1, beside a GPU all cores but one */
     int64_t link_bytes_per_s; /* limit of each copy direction; 0: no limit. A GPU's link cannot be limited */
     uint64_t jitter_seed;     /* nonzero: random delays on every lane (for tests of exactness) */
+    const char *disk; /* folders for what a plan keeps on disk, with commas between; copied. Null: the folder for
+                               * temporary files */
 };
 
 /* Opens a device: "cpu", or NAME for a device of the plugin libautohete-NAME.so, which is looked for in the folder that
@@ -159,7 +161,11 @@ struct ah_switches {
     /* passes: passes: rounds over the model that a step's micro-batches are run in; activations of one round's exist
      * at once */
     int passes;
-    int reserved[13]; /* 0: for switches of later versions */
+    /* disk: disk: the last disk of those o blocks keep their parameters and optimizer states on disk */
+    int disk_blocks;
+    /* disk_ahead: disk read-ahead: host buffers for a chunk of a block on disk, beside the two that a disk needs */
+    int disk_ahead;
+    int reserved[11]; /* 0: for switches of later versions */
     /* switches.def ends */
 };
 
@@ -181,12 +187,15 @@ struct ah_plan {
                                 * planned */
     bool embedding_frozen, blocks_frozen, head_frozen; /* nothing of that part is trained: it has no gradient and no
                                                         * optimizer states */
-    bool blocks_adapted; /* some parameters of each block are frozen: gradients and states are of the others */
+    bool blocks_adapted;     /* some parameters of each block are frozen: gradients and states are of the others */
+    int64_t disk_peak_bytes; /* predicted, exact; 0: nothing is on disk */
+    int64_t disk_read_bytes, disk_written_bytes; /* predicted, of a step in which every update counts */
 };
 
 struct ah_budget {
     int64_t device_bytes; /* 0: no limit */
     int64_t host_bytes;   /* 0: no limit */
+    int64_t disk_bytes;   /* 0: what is free. Only plans of a profile with a drive keep anything on disk */
 };
 #define AH_NO_LIMIT INT64_MAX /* no limit, in ah_train_options, where 0 means the resumed training's */
 

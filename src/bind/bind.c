@@ -98,12 +98,14 @@ static void programs_add(const struct bind *bind, const struct ah_prepared *befo
         program_add(bind, before ? before : adds, before ? adds : NULL, together, count - together);
 }
 
-/* Adds a copy of the item's chunk of `count` elements in the compute dtype. */
+/* Adds a copy of the item's chunk of `count` elements in the compute dtype. For a fetch of a block on disk `from` has
+ * only the chunk. */
 static void elements_copy_add(const struct bind *bind, char *to, const char *from, int64_t count)
 {
     int64_t first, element = ah__bind_element_bytes(bind), elements = ah__bind_chunk_of(&first, bind, count);
+    bool chunk_alone = bind->at->disk && bind->item->kind != AH_ITEM_OFFLOAD;
     if (elements > 0)
-        ah__bind_copy(bind, to + first * element, from + first * element, elements * element);
+        ah__bind_copy(bind, to + first * element, from + (chunk_alone ? 0 : first * element), elements * element);
 }
 
 /* Adds a copy of a chunk of this rank's part of the trained parameters or of their gradient. */
@@ -384,6 +386,9 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
         [AH_ITEM_EVICT] = evict,
         [AH_ITEM_STATES_IN] = ah__bind_states_in,
         [AH_ITEM_UPDATE_STAGED] = ah__bind_update_staged,
+        [AH_ITEM_DISK_PARAMS] = ah__bind_disk_params,
+        [AH_ITEM_DISK_READ] = ah__bind_disk_read,
+        [AH_ITEM_DISK_WRITE] = ah__bind_disk_write,
         [AH_ITEM_ACTIVATIONS_OUT] = activations_out,
         [AH_ITEM_ACTIVATIONS_IN] = activations_in,
         [AH_ITEM_SUMS_OUT] = sums_out,

@@ -48,9 +48,9 @@ void ah__bind_update(const struct bind *bind)
     char *states[AH_STATE_COUNT], *to[AH_STATE_COUNT];
     int64_t first;
     struct ah_task *task = adam_task(&first, bind);
-    states_at(states, bind, at->states, first);
+    states_at(states, bind, at->states, at->disk ? 0 : first);
     adam_states(task, states);
-    if (ahead) {
+    if (ahead && !at->disk) {
         states_at(to, bind, at->shadow_states, first);
         task->as.adam.to_p = to[0];
         task->as.adam.to_m = to[1];
@@ -112,6 +112,36 @@ void ah__bind_states_in(const struct bind *bind)
             ah__bind_copy(bind, at->stage[i], states[i], ah__state_size(bind->binding->partition, i, count));
     ah__bind_copy(bind, at->stage_grad, at->update_grad + first * ah__bind_element_bytes(bind),
                   count * ah__bind_element_bytes(bind));
+}
+
+/* Adds a read to, or a write of, host memory. */
+static void disk_add(const struct bind *bind, char *memory, int64_t offset, int64_t bytes, bool writes)
+{
+    if (bytes == 0)
+        return;
+    struct ah_task *task = ah__bind_task(bind, AH_TASK_DISK);
+    task->as.disk.disk = bind->at->disk;
+    task->as.disk.memory = memory;
+    task->as.disk.offset = offset;
+    task->as.disk.bytes = bytes;
+    task->as.disk.writes = writes;
+}
+
+void ah__bind_disk_params(const struct bind *bind)
+{
+    const struct ah_addresses *at = bind->at;
+    disk_add(bind, at->host_param, at->disk_states, at->disk_param_bytes, false);
+    disk_add(bind, at->host_frozen, at->disk_frozen, at->disk_frozen_bytes, false);
+}
+
+void ah__bind_disk_read(const struct bind *bind)
+{
+    disk_add(bind, bind->at->states[0], bind->at->disk_states, bind->at->disk_states_bytes, false);
+}
+
+void ah__bind_disk_write(const struct bind *bind)
+{
+    disk_add(bind, bind->at->states[0], bind->at->disk_shadow, bind->at->disk_states_bytes, true);
 }
 
 void ah__bind_update_staged(const struct bind *bind)

@@ -104,7 +104,11 @@ int ah_dev_open(struct ah_dev **out, const char *name, const struct ah_dev_optio
         own = *options;
     AH_TRY(name_parse(kind, &own.ordinal, name));
     AH_TRY(options_check(&own));
-    return strcmp(kind, "auto") == 0 ? open_auto(out, &own) : open_kind(out, kind, &own);
+    AH_TRY(strcmp(kind, "auto") == 0 ? open_auto(out, &own) : open_kind(out, kind, &own));
+    int status = own.disk ? ah__strdup(&(*out)->disk, own.disk) : AH_OK;
+    if (status != AH_OK)
+        ah_dev_close(*out);
+    return status;
 }
 
 void ah_dev_close(struct ah_dev *dev)
@@ -112,6 +116,7 @@ void ah_dev_close(struct ah_dev *dev)
     if (!dev)
         return;
     void *library = dev->library; /* the device's code is in the library: close the device first */
+    ah__free(dev->disk);
     dev->ops->close(dev);
     ah__plugin_unload(library);
 }

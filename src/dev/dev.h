@@ -10,6 +10,8 @@
 #include "op/codes.h"
 #include "op/program.h"
 
+struct ah_disk;
+
 extern const char *const ah__lane_names[AH_LANE_COUNT];
 
 /* A point on a lane, which has passed when the lane has finished its `sequence`-th work (1-based). {0,0} has always
@@ -71,6 +73,7 @@ enum ah_task_type {
     AH_TASK_SQNORM,
     AH_TASK_CLIP,
     AH_TASK_COLLECTIVE,
+    AH_TASK_DISK,
     AH_TASK_DELAY
 };
 
@@ -139,6 +142,12 @@ struct ah_task {
             int64_t part_count; /* elements of each rank's part, or of a sum */
             enum ah_dtype dtype;
         } collective;
+        struct {
+            struct ah_disk *disk;
+            void *memory;          /* in host memory; address, offset and bytes are multiples of AH_DISK_ALIGN */
+            int64_t offset, bytes; /* of the scratch space (dev/host/disk.h) */
+            bool writes;
+        } disk;
         struct {
             int64_t ns; /* time of the lane at full speed, without any work: only simulated devices run this */
         } delay;
@@ -219,6 +228,7 @@ struct ah_dev_ops {
 struct ah_dev {
     const struct ah_dev_ops *ops;
     void *library;         /* for the loader: the shared object of the device; a device leaves it null */
+    char *disk;            /* for the opener: folders for scratch space; null: the folder for temporary files */
     char passed_over[192]; /* for the opener: why "auto" took this device although there is an accelerator; else "" */
 };
 

@@ -56,6 +56,7 @@ static const struct ah_plugin_host host = {
     .host_sqnorm = ah__host_sqnorm,
     .host_cast = ah__host_cast,
     .host_expand = ah__host_expand,
+    .host_disk = ah__host_disk,
     .comm = ah__comm,
 };
 

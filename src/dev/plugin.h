@@ -13,7 +13,7 @@
 #include "dev/host/pages.h"
 #include "dev/host/pool.h"
 
-enum { AH_PLUGIN_ABI = 7 }; /* raised with every change of this interface */
+enum { AH_PLUGIN_ABI = 8 }; /* raised with every change of this interface */
 
 /* Changes with the size of these structs and enums, even if nobody raises the ABI. */
 #define AH_PLUGIN_LAYOUT                                                                                               \
@@ -60,6 +60,7 @@ struct ah_plugin_host {
     int (*host_sqnorm)(struct ah_pool *pool, const struct ah_task *task);
     int (*host_cast)(struct ah_pool *pool, const struct ah_task *task);
     int (*host_expand)(struct ah_pool *pool, const struct ah_task *task);
+    int (*host_disk)(const struct ah_task *task);
     /* comm/comm.h: the ranks of this program; not to be closed */
     struct ah_comm *(*comm)(void);
 };

@@ -144,6 +144,27 @@ static char *frozen_of(const struct ah_memory *memory, int group, char *shard)
     return own >= 0 ? memory->device + own : NULL;
 }
 
+/* Sets the operands of a chunk of a block on disk: states and parameters are in its host buffer. */
+static void place_slot(struct ah_addresses *at, const struct ah_memory *memory, const struct ah_item *item)
+{
+    const struct ah_layout *layout = memory->layout;
+    int g = item->partition, shadow = item->shadow_set >= 0 ? item->shadow_set : item->set;
+    const struct ah_disk_chunk *chunk = ah__disk_chunk_of(layout, g);
+    char *slot = memory->host + layout->slots_offset + item->slot * layout->slot_bytes;
+    at->states[0] = at->host_param = slot;
+    at->states[1] = slot + chunk->state;
+    at->states[2] = at->states[1] + chunk->moment;
+    at->states[AH_STATE_REST] = at->states[2] + chunk->moment;
+    at->host_frozen = slot + chunk->state;
+    at->disk = memory->disk;
+    at->disk_states = ah__disk_states_at(layout, g, item->chunk, item->set);
+    at->disk_shadow = ah__disk_states_at(layout, g, item->chunk, shadow);
+    at->disk_frozen = ah__disk_frozen_at(layout, g, item->chunk);
+    at->disk_param_bytes = chunk->state;
+    at->disk_states_bytes = chunk->states;
+    at->disk_frozen_bytes = chunk->frozen;
+}
+
 static void place_group(struct ah_addresses *at, const struct ah_memory *memory, const struct ah_item *item)
 {
     int g = item->partition, shared = memory->partition->shared_group;
@@ -163,15 +184,17 @@ static void place_group(struct ah_addresses *at, const struct ah_memory *memory,
         at->shared_param = params(memory, shared, -1);
         at->shared_sum = gradient(memory, shared, -1);
     }
-    char *states = ah__states_of(memory, g, item->set);
-    char *spare = item->shadow_set >= 0 ? set_of(memory, item->shadow_set) : NULL;
-    for (int i = 0; i < AH_STATE_COUNT; i++) {
+    char *states = place->on_disk ? NULL : ah__states_of(memory, g, item->set);
+    char *spare = item->shadow_set >= 0 && !place->on_disk ? set_of(memory, item->shadow_set) : NULL;
+    for (int i = 0; i < AH_STATE_COUNT && !place->on_disk; i++) {
         at->states[i] = states + ah__state_at(place, i);
         at->shadow_states[i] = spare ? spare + ah__state_at(place, i) : NULL;
     }
     at->host_grad = place->on_host ? memory->host + place->host_grad_offset : NULL;
     at->host_param = states;
     at->host_frozen = place->on_host ? memory->host + place->host_frozen_offset : NULL;
+    if (place->on_disk)
+        place_slot(at, memory, item);
     char *stage = memory->device + memory->layout->stages_offset + item->stage * memory->layout->stage_bytes;
     at->stage[0] = stage;
     at->stage[1] = stage + memory->layout->stage_state_bytes;

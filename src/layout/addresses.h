@@ -11,7 +11,8 @@ struct ah_memory {
     const struct ah_partition *partition;
     const struct ah_switches *switches;
     const struct ah_layout *layout;
-    char *device, *host; /* bases */
+    char *device, *host;  /* bases */
+    struct ah_disk *disk; /* null: no block is on disk */
 };
 
 /* Computes the addresses of an item's operands. */

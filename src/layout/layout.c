@@ -19,6 +19,7 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     *g = (struct ah_layout_group){
         .host_grad_offset = -1, .param_offset = -1, .grad_offset = -1, .host_frozen_offset = -1, .frozen_offset = -1};
     g->on_host = ah__on_host(switches, group);
+    g->on_disk = ah__on_disk(switches, group);
     g->state_bytes = g->on_host ? sizes->state[class] : sizes->device_state[class];
     g->moment_bytes = sizes->moment[class];
     if (!g->on_host)
@@ -27,8 +28,11 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
         g->state_offset = block ? -1 : place(&layout->host_bytes, sizes->states[class]);
     if (g->on_host) {
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
-        g->host_frozen_offset = place(&layout->host_bytes, sizes->frozen[class]);
+        g->host_frozen_offset = g->on_disk ? -1 : place(&layout->host_bytes, sizes->frozen[class]);
     }
+    if (g->on_disk)
+        g->disk_offset =
+            place(&layout->disk_bytes, switches->chunks * sizes->disk_chunk[class == AH_SIZED_FROZEN].bytes);
     bool apart = block ? ah__unsharded(switches, group) : g->on_host || sizes->copies;
     bool shares = sizes->ends && !block;
     if (shares && class == AH_CLASS_HEAD)
@@ -120,6 +124,32 @@ static void place_host(struct ah_layout *layout, const struct ah_switches *switc
     layout->host_staging_offset = place(end, sizes->staging);
 }
 
+/* Places the host buffers of a disk, first of all, since their addresses are aligned as a disk needs it. */
+static void place_slots(struct ah_layout *layout, const struct ah_switches *switches, const struct ah_sizes *sizes)
+{
+    layout->slot_bytes = sizes->slot;
+    layout->frozen_blocks = switches->frozen_blocks;
+    layout->disk_chunk[0] = sizes->disk_chunk[0];
+    layout->disk_chunk[1] = sizes->disk_chunk[1];
+    layout->slots_offset = place(&layout->host_bytes, ah__disk_slots(switches) * sizes->slot);
+}
+
+const struct ah_disk_chunk *ah__disk_chunk_of(const struct ah_layout *layout, int group)
+{
+    return &layout->disk_chunk[group <= layout->frozen_blocks];
+}
+
+int64_t ah__disk_frozen_at(const struct ah_layout *layout, int group, int chunk)
+{
+    return layout->groups[group].disk_offset + chunk * ah__disk_chunk_of(layout, group)->bytes;
+}
+
+int64_t ah__disk_states_at(const struct ah_layout *layout, int group, int chunk, int place)
+{
+    const struct ah_disk_chunk *of = ah__disk_chunk_of(layout, group);
+    return ah__disk_frozen_at(layout, group, chunk) + of->frozen + place * of->states;
+}
+
 static void note_sizes(struct ah_layout *layout, const struct ah_switches *switches, const struct ah_sizes *sizes)
 {
     layout->buffer_bytes = sizes->buffer[AH_CLASS_BLOCK];
@@ -161,6 +191,7 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     struct ah_sizes sizes;
     ah__sizes(&sizes, partition, switches, workspace_bytes);
     note_sizes(layout, switches, &sizes);
+    place_slots(layout, switches, &sizes);
     layout->buffers_offset = place(&layout->device_bytes, switches->buffers * layout->buffer_bytes);
     layout->reduced_bytes = sizes.host_grad[AH_CLASS_BLOCK];
     layout->shard_bytes = layout->reduced_bytes + sizes.frozen[AH_CLASS_BLOCK];

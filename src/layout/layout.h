@@ -25,10 +25,12 @@
  * buffers. Parameters optimized on the device are used where they are stored. If nothing is updated
  * (ah_step_options.infers), a group on the device has p only, and no gradient. */
 struct ah_layout_group {
-    bool on_host;
-    int64_t state_offset;              /* all states, in device memory, or in host memory if on_host; -1: in a set */
+    bool on_host, on_disk;
+    int64_t state_offset;              /* all states, in device memory, or in host memory if on_host; -1: in a set, or
+                                        * on disk */
     int64_t state_bytes, moment_bytes; /* of p; of m or v: rounded up. ah__state_at returns their offsets */
-    int64_t host_frozen_offset;        /* on_host: frozen parameters, fetched after the trained ones; else -1 */
+    int64_t host_frozen_offset;        /* on_host: frozen parameters, fetched after the trained ones; else -1, and on
+                                        * disk */
     int64_t frozen_offset;             /* several ranks: this rank's part of the frozen parameters, on the device; -1:
                                         * on_host, or it is part of param_offset */
     int64_t host_grad_offset;          /* on_host: the host gradient buffer; else -1 */
@@ -43,6 +45,8 @@ struct ah_layout_group {
     int64_t input_offset;            /* blocks and head: the input activation */
     int64_t saved_offset;            /* blocks: activations that are saved or recomputed */
     int64_t host_activations_offset; /* offloaded input and saved activations */
+    int64_t disk_offset;             /* on_disk: its part of the scratch space: for each chunk the frozen parameters,
+                                      * then the places of its states */
     int64_t activation_bytes;        /* of input and saved activations; 0: they stay on the device */
 };
 
@@ -99,6 +103,12 @@ struct ah_layout {
     int64_t sets_offset, set_bytes;
     int64_t host_staging_offset,
         host_staging_bytes; /* for loading and saving device states in pieces; 0 bytes: no state is on the device */
+    /* Blocks on disk: host buffers (ah__disk_slots), each for a chunk. States begin it; its frozen parameters are
+     * behind p, where a fetch needs neither moments nor rest. */
+    int64_t slots_offset, slot_bytes;
+    struct ah_disk_chunk disk_chunk[2]; /* of blocks with a backward; of the lowest `frozen_blocks`, without */
+    int frozen_blocks;
+    int64_t disk_bytes;
     int64_t host_bytes;
     struct ah_layout_group *groups; /* layers + 2 */
 };
@@ -108,6 +118,13 @@ static inline int64_t ah__state_at(const struct ah_layout_group *group, int whic
 {
     return which == 0 ? 0 : group->state_bytes + (which - 1) * group->moment_bytes;
 }
+
+/* Returns the sizes of a chunk of a block. */
+const struct ah_disk_chunk *ah__disk_chunk_of(const struct ah_layout *layout, int group);
+/* Returns the offset on disk of a part of a chunk: its frozen parameters, or its states in a place, which are p, m, v
+ * and the rest in one piece. */
+int64_t ah__disk_frozen_at(const struct ah_layout *layout, int group, int chunk);
+int64_t ah__disk_states_at(const struct ah_layout *layout, int group, int chunk, int place);
 
 /* Makes a layout. The caller frees *out with ah__layout_free. AH_ENOMEM. */
 int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_switches *switches,

@@ -1,6 +1,7 @@
 #include "layout/sizes.h"
 
 #include "bind/bind.h"
+#include "dev/host/disk.h"
 
 enum { STAGING_MOST_BYTES = 1 << 20 };
 
@@ -161,6 +162,43 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
     sizes->own_grads = ah__blocks_keep_gradients(partition);
 }
 
+static int64_t disk_round_up(int64_t bytes)
+{
+    return (bytes + AH_DISK_ALIGN - 1) / AH_DISK_ALIGN * AH_DISK_ALIGN;
+}
+
+static struct ah_disk_chunk disk_chunk(const struct ah_partition *partition, int group,
+                                       const struct ah_switches *switches)
+{
+    const struct ah_group *of = &partition->groups[group];
+    int ranks = ah__world_size(switches);
+    int64_t count = ah__chunk_count(ah__part_count(of->trained, ranks), switches->chunks);
+    int64_t frozen = ah__chunk_count(ah__part_count(ah__frozen_count(of), ranks), switches->chunks);
+    struct ah_disk_chunk chunk = {
+        .state = disk_round_up(ah__state_size(partition, 0, count)),
+        .moment = disk_round_up(ah__state_size(partition, 1, count)),
+        .rest = disk_round_up(ah__state_size(partition, AH_STATE_REST, count)),
+        .frozen = disk_round_up(frozen * ah__dtype_bytes(partition->compute)),
+        .places = ah__disk_places(partition->step.clips),
+    };
+    chunk.states = chunk.state + 2 * chunk.moment + chunk.rest;
+    chunk.bytes = chunk.frozen + chunk.places * chunk.states;
+    return chunk;
+}
+
+/* Computes the sizes of blocks on disk, and of the host buffers for their chunks: of states, or of p and what is
+ * frozen. */
+static void measure_disk(struct ah_sizes *sizes, const struct ah_partition *partition,
+                         const struct ah_switches *switches)
+{
+    const int group[2] = {switches->layers, 1};
+    for (int frozen = 0; switches->disk_blocks > 0 && frozen <= (switches->frozen_blocks > 0); frozen++) {
+        struct ah_disk_chunk chunk = disk_chunk(partition, group[frozen], switches);
+        sizes->disk_chunk[frozen] = chunk;
+        sizes->slot = max_bytes(sizes->slot, max_bytes(chunk.states, chunk.state + chunk.frozen));
+    }
+}
+
 /* Computes the sizes of saved activations. Recomputed activations are those of one micro-batch and use the set of a
  * block that keeps all its activations, which are saved later in forward and read earlier in backward. Blocks whose
  * activations are offloaded have only the staging buffers, each large enough for the last such block, which saves the
@@ -205,6 +243,7 @@ void ah__sizes(struct ah_sizes *sizes, const struct ah_partition *partition, con
     sizes->tokens = 2 * round_up(ah__tokens_bytes(partition) / 2);
     sizes->results = round_up(ah__results_bytes(partition));
     sizes->staging = staging_bytes(partition, switches);
+    measure_disk(sizes, partition, switches);
 }
 
 /* ---- totals ---- */
@@ -327,9 +366,27 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
               ah__inputs_count(switches) * sizes.at_once * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
     *host = sizes.states[AH_CLASS_BLOCK] * ah__host_sets(switches) +
-            (sizes.host_grad[AH_CLASS_BLOCK] + sizes.frozen[AH_CLASS_BLOCK]) * ah__trained_on_host(switches) +
-            sizes.frozen[AH_SIZED_FROZEN] * ah__frozen_on_host(switches) + host_activation_bytes(&sizes, switches) +
+            sizes.host_grad[AH_CLASS_BLOCK] * ah__trained_on_host(switches) +
+            sizes.frozen[AH_CLASS_BLOCK] * (ah__trained_on_host(switches) - ah__trained_on_disk(switches)) +
+            sizes.frozen[AH_SIZED_FROZEN] * (ah__frozen_on_host(switches) - ah__frozen_on_disk(switches)) +
+            sizes.slot * ah__disk_slots(switches) + host_activation_bytes(&sizes, switches) +
             host_outside_bytes(&sizes);
+}
+
+int64_t ah__layout_disk_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
+{
+    struct ah_sizes sizes = {.slot = 0};
+    measure_disk(&sizes, partition, switches);
+    return switches->chunks * (ah__trained_on_disk(switches) * sizes.disk_chunk[0].bytes +
+                               ah__frozen_on_disk(switches) * sizes.disk_chunk[1].bytes);
+}
+
+void ah__layout_disk_traffic(int64_t *fetched, int64_t *updated, const struct ah_partition *partition,
+                             const struct ah_switches *switches)
+{
+    struct ah_disk_chunk chunk = disk_chunk(partition, switches->layers, switches);
+    *fetched = switches->chunks * (chunk.state + chunk.frozen);
+    *updated = switches->chunks * chunk.states;
 }
 
 void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition)

@@ -29,7 +29,22 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
  * paper's M_gc and M_cc. */
 void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition);
 
+/* Computes the bytes on disk. */
+int64_t ah__layout_disk_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
+/* Computes the bytes that are read from disk for a fetch of a block, and that are read, and written, for its update. */
+void ah__layout_disk_traffic(int64_t *fetched, int64_t *updated, const struct ah_partition *partition,
+                             const struct ah_switches *switches);
+
 /* ---- sizes of a layout's parts ---- */
+
+/* Sizes of a chunk of a block on disk, in bytes: of this rank's part, multiples of AH_DISK_ALIGN. */
+struct ah_disk_chunk {
+    int64_t state, moment, rest; /* p; m or v; the rest */
+    int64_t states;              /* all of them */
+    int64_t frozen;              /* frozen parameters */
+    int places;                  /* copies of the states */
+    int64_t bytes;               /* on disk: frozen parameters and all places */
+};
 
 /* Classes by size: those of class.h, and blocks without backward. */
 enum { AH_SIZED_FROZEN = AH_CLASS_COUNT, AH_SIZED_COUNT };
@@ -75,6 +90,8 @@ struct ah_sizes {
     int64_t cache; /* of one block */
     int64_t work, head_work, tokens, results, staging, workspace;
     int saved_sets;
+    struct ah_disk_chunk disk_chunk[2]; /* of blocks with a backward; of those without */
+    int64_t slot;                       /* a host buffer for a chunk of any of them; 0: no block is on disk */
 };
 
 /* Fills all of *sizes. */

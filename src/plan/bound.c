@@ -168,6 +168,13 @@ static int64_t activations_ns(const struct ah_switches *switches, const struct a
     return (int64_t)((double)sum * round_share(switches, predictor) * ah__plan_rounds(switches, predictor));
 }
 
+static int64_t disk_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    const struct ah_costs *costs = &predictor->costs;
+    return ah__plan_rounds(switches, predictor) * ah__plan_disk_fetches(switches) * costs->disk_params_ns +
+           ah__trained_on_disk(switches) * (costs->disk_read_ns + costs->disk_write_ns);
+}
+
 int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
@@ -191,6 +198,8 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
                sums_ns(switches, predictor, predictor->costs.sums_out_ns);
     case AH_LANE_HOST:
         return host_updates_ns(switches, predictor);
+    case AH_LANE_DISK:
+        return disk_ns(switches, predictor);
     default:
         return comm_ns(switches, predictor);
     }

@@ -59,7 +59,8 @@ static int exhaust_places(struct part *part, const struct ah_plan *from, int ind
     struct ah_plan *best = &part->best;
     const struct ah_predictor *predictor = trials->predictor;
     struct ah_plan plan = *from;
-    if (index == ah__row_count) {
+    if (index == ah__row_count(predictor)) {
+        ah__plan_spill(&plan, predictor, trials->budget);
         if (!ah__switches_valid(&plan.switches) || !ah__plan_fit(&plan, predictor, trials->budget))
             return AH_OK;
         ah__plan_bound(&plan, predictor);

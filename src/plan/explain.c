@@ -27,7 +27,7 @@ static int width_of(const struct ah_row *row)
 static void print_head(const struct table *table)
 {
     ah__fprintf(table->to, "\n  %-*s", WHAT_WIDTH, "plan");
-    for (int i = 0; i < ah__row_count; i++)
+    for (int i = 0; i < ah__row_count(table->predictor); i++)
         ah__fprintf(table->to, " %*s", width_of(&ah__rows[i]), ah__switch_table[ah__rows[i].at].key);
     ah__fprintf(table->to, "%s %12s\n", table->has_passes ? " passes" : "", "step");
 }
@@ -38,7 +38,7 @@ static int print_plan(const struct table *table, const char *what, struct ah_pla
     const struct ah_budget *budget = table->budget;
     AH_TRY(ah__plan_predict(&plan, table->predictor));
     ah__fprintf(table->to, "  %-*s", WHAT_WIDTH, what);
-    for (int i = 0; i < ah__row_count; i++)
+    for (int i = 0; i < ah__row_count(table->predictor); i++)
         ah__fprintf(table->to, " %*d", width_of(&ah__rows[i]), ah__switch_get(&plan.switches, ah__rows[i].at));
     if (table->has_passes)
         ah__fprintf(table->to, " %6d", ah__plan_rounds(&plan.switches, table->predictor));
@@ -80,7 +80,7 @@ static int print_neighbour(const struct table *table, const struct ah_row *row, 
 
 static int print_neighbours(const struct table *table)
 {
-    for (int i = 0; i < ah__row_count; i++) {
+    for (int i = 0; i < ah__row_count(table->predictor); i++) {
         const struct ah_row *row = &ah__rows[i];
         AH_TRY(print_neighbour(table, row, 1));
         if (row->role != AH_ROLE_FLAG)

@@ -69,7 +69,8 @@ int ah__plan_farthest_refetch(const struct ah_switches *switches)
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
 {
     return (!budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes) &&
-           (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
+           (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes) &&
+           (!budget->disk_bytes || plan->disk_peak_bytes <= budget->disk_bytes);
 }
 
 /* Writes "host memory: found 60.0 GiB, expected at least 96066748416 bytes (89.5 GiB)" for each exceeded budget. */
@@ -79,7 +80,8 @@ static void say_needs(char *text, size_t size, const struct ah_plan *plan, const
         const char *name;
         int64_t have, need;
     } memories[] = {{"device", budget->device_bytes, plan->device_peak_bytes},
-                    {"host", budget->host_bytes, plan->host_peak_bytes}};
+                    {"host", budget->host_bytes, plan->host_peak_bytes},
+                    {"disk", budget->disk_bytes, plan->disk_peak_bytes}};
     size_t used = 0;
     *text = 0;
     for (size_t i = 0; i < AH_LENGTH(memories); i++) {
@@ -88,8 +90,9 @@ static void say_needs(char *text, size_t size, const struct ah_plan *plan, const
             continue;
         ah_size_format(have, sizeof have, memories[i].have);
         ah_size_format(need, sizeof need, memories[i].need);
-        used += (size_t)snprintf(text + used, size - used, "%s%s memory: found %s, expected at least %lld bytes (%s)",
-                                 used ? ", and " : "", memories[i].name, have, (long long)memories[i].need, need);
+        used += (size_t)snprintf(text + used, size - used, "%s%s %s: found %s, expected at least %lld bytes (%s)",
+                                 used ? ", and " : "", memories[i].name, i < 2 ? "memory" : "space", have,
+                                 (long long)memories[i].need, need);
     }
 }
 
@@ -137,6 +140,27 @@ static void buffers_add(struct ah_plan *plan, const struct ah_predictor *predict
         more = room > 0 ? room / bytes : 0;
     switches->buffers += (int)more;
     plan->device_peak_bytes += more * bytes;
+}
+
+void ah__plan_spill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct ah_switches *switches = &plan->switches;
+    ah__plan_measure(plan, predictor);
+    if (!ah__predictor_spills(predictor) || ah__is_fixed(&predictor->fixed, AH_SWITCH_disk_blocks))
+        return;
+    switches->disk_blocks = 0;
+    int low = 0, high = ah__switch_high(switches, AH_SWITCH_disk_blocks);
+    while (low < high) { /* from 1 on, more blocks on disk never take more host memory */
+        switches->disk_blocks = low == 0 ? 0 : (low + high) / 2;
+        ah__plan_measure(plan, predictor);
+        bool fits = !budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes;
+        high = fits ? switches->disk_blocks : high;
+        low = fits ? low : switches->disk_blocks + 1;
+        if (fits && switches->disk_blocks == 0)
+            return;
+    }
+    switches->disk_blocks = high;
+    ah__plan_measure(plan, predictor);
 }
 
 void ah__plan_buffers_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)

@@ -8,7 +8,11 @@
 int ah__plan_min_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor);
 int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
-/* Returns true if both predicted peaks are within the budget. */
+/* Keeps the fewest blocks on disk with which the plan fits in host memory, or as many as possible, and sets the peaks.
+ * Only sets the peaks if the search may keep none there, or their number is fixed. */
+void ah__plan_spill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
+
+/* Returns true if all predicted peaks are within the budget. */
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);
 
 /* Fails with AH_EBUDGET. The message says which peaks exceed which budgets, then `what`. */

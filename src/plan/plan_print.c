@@ -8,7 +8,7 @@
 
 /* The contents of a table line for one stage: the embedding, a block or the head. */
 struct line {
-    bool block, recompute, selective, on_host, released, unsharded, frozen, forward_only;
+    bool block, recompute, selective, on_host, on_disk, released, unsharded, frozen, forward_only;
 };
 
 /* Returns the partition as which one is shown. Blocks with offloaded activations are shown as their neighbours are,
@@ -39,6 +39,7 @@ static struct line line_of(const struct ah_plan *plan, int partition)
         .recompute = ah__recomputes(switches, shown_as(switches, partition)),
         .selective = ah__recomputes_selectively(switches, shown_as(switches, partition)),
         .on_host = ah__on_host(switches, partition),
+        .on_disk = ah__on_disk(switches, partition),
         .released = ah__refetches(switches, partition),
         .unsharded = ah__unsharded(switches, partition),
         .frozen = is_frozen(plan, partition),
@@ -49,7 +50,8 @@ static struct line line_of(const struct ah_plan *plan, int partition)
 static bool line_equal(struct line a, struct line b)
 {
     return a.block == b.block && a.recompute == b.recompute && a.selective == b.selective && a.on_host == b.on_host &&
-           a.released == b.released && a.unsharded == b.unsharded && a.forward_only == b.forward_only;
+           a.on_disk == b.on_disk && a.released == b.released && a.unsharded == b.unsharded &&
+           a.forward_only == b.forward_only;
 }
 
 static void print_line(struct ah_buf *buf, const char *name, struct line line)
@@ -62,7 +64,7 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
                              : line.on_host   ? "fetched once"
                              : line.unsharded ? "unsharded"
                                               : "on device";
-    const char *optimizer = line.frozen ? "frozen" : line.on_host ? "host" : "device";
+    const char *optimizer = line.on_disk ? "disk" : line.frozen ? "frozen" : line.on_host ? "host" : "device";
     const char *gradient = line.frozen ? "none" : line.on_host ? "to host" : "on device";
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters, optimizer, gradient);
 }
@@ -160,6 +162,26 @@ static void print_buffers(struct ah_buf *buf, const struct ah_switches *switches
                        switches->prefetch_distance == 1 ? "" : "s");
 }
 
+/* Prints what a step moves, and what that makes of a day. */
+static void print_disk(struct ah_buf *buf, const struct ah_plan *plan)
+{
+    enum { DAY_S = 86400 };
+    char read[32], written[32], day[32];
+    const struct ah_switches *switches = &plan->switches;
+    if (switches->disk_blocks == 0)
+        return;
+    ah_size_format(read, sizeof read, plan->disk_read_bytes);
+    ah_size_format(written, sizeof written, plan->disk_written_bytes);
+    ah__buf_printf(buf, "  %-14s  %d block%s, through %d host buffers; a step reads %s and writes %s\n", "disk",
+                   switches->disk_blocks, switches->disk_blocks == 1 ? "" : "s", ah__disk_slots(switches), read,
+                   written);
+    if (plan->step_ns > 0 && plan->disk_written_bytes > 0)
+        ah__buf_printf(
+            buf, "  %-14s  a day of such steps writes %s\n", "",
+            ah_size_format(day, sizeof day,
+                           (int64_t)((double)plan->disk_written_bytes * DAY_S * 1e9 / (double)plan->step_ns)));
+}
+
 static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
 {
     char step[32], lane[32], cycle[32];
@@ -204,8 +226,10 @@ static void print_legend(struct ah_buf *buf, const struct ah_plan *plan)
         ah__buf_printf(buf, "  optimizer and gradient of a block are of its trained part alone\n");
     if (switches->frozen_blocks > 0)
         ah__buf_printf(buf, "  frozen blocks without checkpoint run forward alone; c, p and a count those above\n");
-    ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
-                        "  host optimizer (host)\n");
+    ah__buf_printf(buf,
+                   "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
+                   "  host optimizer (host)%s\n",
+                   switches->disk_blocks > 0 ? ", disk" : "");
 }
 
 static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const struct ah_budget *budget)
@@ -223,7 +247,10 @@ static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const stru
     print_groups(buf, plan);
     print_memory(buf, "device memory", plan->device_peak_bytes, budget ? budget->device_bytes : 0);
     print_memory(buf, "host memory", plan->host_peak_bytes, budget ? budget->host_bytes : 0);
+    if (plan->disk_peak_bytes > 0)
+        print_memory(buf, "disk space", plan->disk_peak_bytes, budget ? budget->disk_bytes : 0);
     print_buffers(buf, &plan->switches);
+    print_disk(buf, plan);
     print_time(buf, plan);
     print_resident(buf, plan);
     print_legend(buf, plan);

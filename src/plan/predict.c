@@ -28,6 +28,22 @@ static void price_transfers(struct ah_predictor *predictor)
     }
 }
 
+/* Sets the times of a disk's lane from bytes, at the rates of the profile's drive. */
+static void price_disk(struct ah_predictor *predictor)
+{
+    const struct ah_profile_drive *drive = &predictor->profile->drive;
+    struct ah_costs *costs = &predictor->costs;
+    struct ah_switches whole = ah__predictor_lowest(predictor);
+    int64_t fetched, updated;
+    if (drive->read_bytes_per_s == 0)
+        return;
+    ah__layout_disk_traffic(&fetched, &updated, predictor->partition, &whole);
+    costs->disk_params_ns = llround((double)fetched * 1e9 / (double)drive->read_bytes_per_s);
+    costs->disk_read_ns = llround((double)updated * 1e9 / (double)drive->read_bytes_per_s);
+    costs->disk_write_ns = llround((double)updated * 1e9 / (double)drive->write_bytes_per_s);
+    costs->lanes.launch_ns[AH_LANE_DISK] = drive->latency_ns;
+}
+
 int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *partition, const struct ah_profile *profile,
                        const char *policy)
 {
@@ -45,6 +61,7 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
     predictor.costs.class_of = partition->class_of;
     predictor.costs.micro_batches = ah__micro_batches(partition);
     price_transfers(&predictor);
+    price_disk(&predictor);
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         int group = ah__class_representative((enum ah_class) class, partition->layers);
         predictor.costs.gathers_part[class] = ah__frozen_count(&partition->groups[group]) > 0;
@@ -65,6 +82,19 @@ bool ah__predictor_stages(const struct ah_predictor *predictor)
     const int64_t(*ns)[AH_CLASSES_MOST] = predictor->costs.ns;
     return ah__policy_uses(predictor->policy, AH_SWITCH_staged) && !ah__blocks_keep_gradients(predictor->partition) &&
            ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 && ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] > 0;
+}
+
+bool ah__predictor_spills(const struct ah_predictor *predictor)
+{
+    return ah__policy_uses(predictor->policy, AH_SWITCH_disk_blocks) && !predictor->count_bytes &&
+           predictor->profile->drive.read_bytes_per_s > 0;
+}
+
+int ah__plan_disk_fetches(const struct ah_switches *switches)
+{
+    int kept = ah__trained_on_host(switches) - ah__trained_on_disk(switches);
+    int again = switches->offload_params - kept;
+    return switches->disk_blocks + (again > 0 ? again : 0);
 }
 
 struct ah_switches ah__predictor_lowest(const struct ah_predictor *predictor)
@@ -189,9 +219,25 @@ int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct 
     return simulate_watched(step_ns, &watch, plan, predictor, iterations);
 }
 
+/* Computes what a plan has on disk, and what a step reads and writes. */
+static void measure_disk(struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    const struct ah_switches *switches = &plan->switches;
+    int64_t fetched, updated;
+    plan->disk_peak_bytes = plan->disk_read_bytes = plan->disk_written_bytes = 0;
+    if (switches->disk_blocks == 0)
+        return;
+    ah__layout_disk_traffic(&fetched, &updated, predictor->partition, switches);
+    plan->disk_peak_bytes = ah__layout_disk_bytes(predictor->partition, switches);
+    plan->disk_written_bytes = ah__trained_on_disk(switches) * updated;
+    plan->disk_read_bytes =
+        plan->disk_written_bytes + ah__plan_rounds(switches, predictor) * ah__plan_disk_fetches(switches) * fetched;
+}
+
 void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
+    measure_disk(plan, predictor);
     if (predictor->count_bytes)
         predictor->count_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
                                predictor->policy);

@@ -36,6 +36,11 @@ void ah__predictor_fini(struct ah_predictor *predictor);
  * times. */
 bool ah__predictor_stages(const struct ah_predictor *predictor);
 
+/* Returns true if the search may keep blocks on disk: the policy allows it, and the profile has a drive. */
+bool ah__predictor_spills(const struct ah_predictor *predictor);
+/* Returns how many fetches of blocks a round makes from disk. */
+int ah__plan_disk_fetches(const struct ah_switches *switches);
+
 /* Returns ah__switches_lowest() for the partition and the profile's ranks. */
 struct ah_switches ah__predictor_lowest(const struct ah_predictor *predictor);
 

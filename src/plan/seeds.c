@@ -77,7 +77,9 @@ static void note_placement(struct ah_least *least, struct ah_plan plan, const st
         struct ah_plan fixed = plan;
         if (predictor->fixed.mask && !fixed_fit(&fixed.switches, predictor))
             continue;
-        ah__plan_measure(&fixed, predictor);
+        if (ah__predictor_spills(predictor) && !ah__is_fixed(&predictor->fixed, AH_SWITCH_chunks))
+            fixed.switches.chunks = AH_CHUNKS_MOST; /* the disk's buffers are smaller */
+        ah__plan_spill(&fixed, predictor, budget);
         ah__least_note(least, &fixed, budget);
     }
 }

@@ -3,8 +3,6 @@
 #include "plan/fit.h"
 #include "sched/switches.h"
 
-enum { CHUNKS_MOST = 8 };
-
 /* ---- the switches ------------------------------------------------------------------------------------------------ */
 
 static int most_blocks(const struct ah_switches *switches, const struct ah_predictor *predictor)
@@ -55,7 +53,7 @@ static int may_share(const struct ah_switches *switches, const struct ah_predict
 
 static int most_chunks(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    return !ah__policy_uses(predictor->policy, AH_SWITCH_chunks) || !ah__offloads(switches) ? 1 : CHUNKS_MOST;
+    return !ah__policy_uses(predictor->policy, AH_SWITCH_chunks) || !ah__offloads(switches) ? 1 : AH_CHUNKS_MOST;
 }
 
 static int most_overtaken(const struct ah_switches *switches, const struct ah_predictor *predictor)
@@ -67,6 +65,16 @@ static int most_ahead(const struct ah_switches *switches, const struct ah_predic
 {
     (void)predictor;
     return ah__plan_farthest_refetch(switches);
+}
+
+static int most_on_disk(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    return ah__predictor_spills(predictor) ? ah__switch_high(switches, AH_SWITCH_disk_blocks) : 0;
+}
+
+static int most_read_ahead(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    return ah__predictor_spills(predictor) ? ah__switch_high(switches, AH_SWITCH_disk_ahead) : 0;
 }
 
 const struct ah_row ah__rows[] = {
@@ -85,13 +93,20 @@ const struct ah_row ah__rows[] = {
     {AH_SWITCH_prefetch_distance, AH_ROLE_ORDER, most_ahead},
     {AH_SWITCH_shadows, AH_ROLE_REST, most_params},
     {AH_SWITCH_unsharded, AH_ROLE_REST, ah__plan_most_unsharded},
+    {AH_SWITCH_disk_blocks, AH_ROLE_SPILL, most_on_disk},
+    {AH_SWITCH_disk_ahead, AH_ROLE_ORDER, most_read_ahead},
 };
-const int ah__row_count = AH_LENGTH(ah__rows);
+enum { DISK_ROWS = 2 }; /* the last */
+
+int ah__row_count(const struct ah_predictor *predictor)
+{
+    return (int)AH_LENGTH(ah__rows) - (ah__predictor_spills(predictor) ? 0 : DISK_ROWS);
+}
 
 void ah__space_settle(struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     switches->passes = ah__plan_passes(predictor);
-    for (int i = 0; i < ah__row_count; i++) {
+    for (size_t i = 0; i < AH_LENGTH(ah__rows); i++) {
         const struct ah_row *row = &ah__rows[i];
         int value = ah__switch_get(switches, row->at), most = row->most(switches, predictor);
         int low = ah__switch_table[row->at].low;
@@ -131,7 +146,7 @@ void ah__space_set_level(struct ah_switches *switches, int level, const struct a
 
 static bool fits(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
-    ah__plan_measure(plan, predictor);
+    ah__plan_spill(plan, predictor, budget);
     return ah__plan_within(plan, budget);
 }
 
@@ -186,6 +201,7 @@ bool ah__space_complete(struct ah_plan *plan, enum ah_completion completion, con
         if (!least_recomputation(plan, predictor, budget) && !ah__is_fixed(fixed, AH_SWITCH_offload_params))
             more_params(plan, predictor, budget);
     }
+    ah__plan_spill(plan, predictor, budget);
     if (!ah__switches_valid(switches) || !ah__plan_fit(plan, predictor, budget))
         return false;
     least = ah__plan_min_buffers(switches, predictor);

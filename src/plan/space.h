@@ -14,6 +14,7 @@ enum ah_role {
     AH_ROLE_PLACE, /* trades memory for time; changed by steps, and by pairs of steps that trade memory */
     AH_ROLE_FLAG,  /* trades memory for time; on or off */
     AH_ROLE_ORDER, /* changes the order of work, not the placement */
+    AH_ROLE_SPILL, /* takes what does not fit in memory; follows from the other switches */
     AH_ROLE_REST,  /* takes the memory that is left; a search only lowers it */
 };
 
@@ -28,7 +29,10 @@ struct ah_row {
  * it. Far above any value of a switch, and so far below INT_MAX that sums and doubles do not overflow. */
 enum { AH_AS_FAR_AS_IT_GOES = 1 << 28 };
 extern const struct ah_row ah__rows[];
-extern const int ah__row_count;
+/* Returns the number of rows that matter: without a drive those of the disk, which are last, do not. */
+int ah__row_count(const struct ah_predictor *predictor);
+/* The most chunks that a search makes. */
+enum { AH_CHUNKS_MOST = 8 };
 
 /* Brings each switch within its row's limits. Passes, which have no row, are set to those of the search. */
 void ah__space_settle(struct ah_switches *switches, const struct ah_predictor *predictor);

@@ -48,7 +48,7 @@ int ah__trim(struct ah_plan *best, struct ah_trials *trials, int64_t warm_ns)
     enum { MUST_GAIN = 5000 };
     struct ah_plan plan;
     bool kept;
-    for (int i = 0; i < ah__row_count; i++)
+    for (int i = 0; i < ah__row_count(trials->predictor); i++)
         if (ah__rows[i].at == AH_SWITCH_buffers)
             AH_TRY(trim_row(best, trials, &ah__rows[i], ah__plan_min_buffers(&best->switches, trials->predictor),
                             best->step_ns));
@@ -58,7 +58,7 @@ int ah__trim(struct ah_plan *best, struct ah_trials *trials, int64_t warm_ns)
         AH_TRY(keep(&kept, best, trials, &plan.switches, best->step_ns - 1));
     int64_t step_ns = best->step_ns, longer_ns = step_ns + step_ns / MUST_GAIN;
     longer_ns = longer_ns < warm_ns ? longer_ns : warm_ns;
-    for (int i = 0; i < ah__row_count; i++) {
+    for (int i = 0; i < ah__row_count(trials->predictor); i++) {
         const struct ah_row *row = &ah__rows[i];
         bool shadows = row->at == AH_SWITCH_shadows;
         if (row->role == AH_ROLE_ORDER || row->role == AH_ROLE_REST)

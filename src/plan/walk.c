@@ -218,7 +218,7 @@ static int try_fewer(struct walk *walk, const struct ah_row *row)
 
 static int try_singles(struct walk *walk)
 {
-    for (int i = 0; i < ah__row_count; i++) {
+    for (int i = 0; i < ah__row_count(walk->trials->predictor); i++) {
         const struct ah_row *row = &ah__rows[i];
         AH_TRY(is_place(row)                ? try_row(walk, row)
                : row->role == AH_ROLE_ORDER ? try_order(walk, row)
@@ -229,8 +229,8 @@ static int try_singles(struct walk *walk)
 
 static int try_pairs(struct walk *walk)
 {
-    for (int i = 0; i < ah__row_count; i++)
-        for (int j = i + 1; j < ah__row_count; j++)
+    for (int i = 0; i < ah__row_count(walk->trials->predictor); i++)
+        for (int j = i + 1; j < ah__row_count(walk->trials->predictor); j++)
             if (is_place(&ah__rows[i]) && is_place(&ah__rows[j]))
                 AH_TRY(try_pair(walk, &ah__rows[i], &ah__rows[j]));
     return AH_OK;
@@ -245,11 +245,11 @@ int ah__walk_by_cost(struct ah_plan *best, struct ah_trials *trials, int most)
     best->step_ns = ah__walk_cost_ns(best, trials->predictor);
     do {
         before = score(&walk);
-        for (int i = 0; i < ah__row_count; i++)
+        for (int i = 0; i < ah__row_count(trials->predictor); i++)
             if (ah__rows[i].role == AH_ROLE_PLACE && ah__rows[i].at != AH_SWITCH_buffers)
                 AH_TRY(try_row(&walk, &ah__rows[i]));
-        for (int i = 0; i < ah__row_count; i++)
-            for (int j = i + 1; j < ah__row_count; j++)
+        for (int i = 0; i < ah__row_count(trials->predictor); i++)
+            for (int j = i + 1; j < ah__row_count(trials->predictor); j++)
                 if (ah__rows[i].role == AH_ROLE_PLACE && ah__rows[j].role == AH_ROLE_PLACE)
                     AH_TRY(try_pair(&walk, &ah__rows[i], &ah__rows[j]));
     } while (score(&walk) < before && !ends(&walk));
@@ -294,12 +294,12 @@ static int try_perturbed(struct walk *walk)
     struct ah_plan plan = from_best(walk);
     enum ah_completion completion = draw(walk, 0, 1) ? AH_COMPLETES_BUFFERS : AH_COMPLETES_RECOMPUTATION;
     for (int count = draw(walk, 1, ROWS_MOST); count > 0; count--)
-        perturb(walk, &plan.switches, &ah__rows[draw(walk, 0, ah__row_count - 1)]);
+        perturb(walk, &plan.switches, &ah__rows[draw(walk, 0, ah__row_count(walk->trials->predictor) - 1)]);
     if (completion == AH_COMPLETES_BUFFERS && draw(walk, 0, 1))
         plan.switches.buffers = AH_AS_FAR_AS_IT_GOES;
     if (!ah__space_complete(&plan, completion, walk->trials->predictor, walk->trials->budget))
         return AH_OK;
-    for (int i = 0; i < ah__row_count; i++)
+    for (int i = 0; i < ah__row_count(walk->trials->predictor); i++)
         if (ah__rows[i].role == AH_ROLE_REST && !draw(walk, 0, 2))
             ah__switch_set(&plan.switches, ah__rows[i].at,
                            draw(walk, 0, ah__switch_get(&plan.switches, ah__rows[i].at)));

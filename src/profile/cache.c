@@ -30,7 +30,7 @@ static uint64_t hash_environment(void)
     return sum;
 }
 
-static uint64_t key_make(const struct ah_partition *partition, const struct ah_dev_info *info)
+static uint64_t key_make(const struct ah_partition *partition, const struct ah_dev *dev, const struct ah_dev_info *info)
 {
     char machine[256] = "";
     gethostname(machine, sizeof machine - 1);
@@ -38,6 +38,7 @@ static uint64_t key_make(const struct ah_partition *partition, const struct ah_d
     key = ah__hash_int(info->signature, key);
     key = ah__hash_text(info->arithmetic, key);
     key = ah__hash_text(machine, key);
+    key = dev->disk ? ah__hash_text(dev->disk, key) : key;
     key = ah__hash_int(ah__loaded_hash(), key);
     return ah__hash_int(hash_environment(), key);
 }
@@ -179,7 +180,7 @@ int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const str
     char *path = NULL;
     dev->ops->info(dev, &info);
     *kept_s = -1;
-    const uint64_t key = key_make(partition, &info);
+    const uint64_t key = key_make(partition, dev, &info);
     if (ah__step_ranks(partition) > 1)
         return measure_together(out, kept_s, key, partition, dev, like, options);
     if (options->cache)
@@ -217,7 +218,7 @@ int ah__profile_drop(bool *dropped, const struct ah_partition *partition, struct
     struct ah_dev_info info;
     char *path;
     dev->ops->info(dev, &info);
-    uint64_t key = key_make(partition, &info);
+    uint64_t key = key_make(partition, dev, &info);
     *dropped = false;
     if (comm->world_size > 1)
         AH_TRY(key_join(&key, comm));

@@ -32,6 +32,14 @@ static const struct rate_row {
     {"d2h_both_bytes_per_s", offsetof(struct ah_profile, d2h_both_bytes_per_s)},
 };
 
+static const struct rate_row drive_table[] = {
+    {"read_bytes_per_s", offsetof(struct ah_profile, drive.read_bytes_per_s)},
+    {"write_bytes_per_s", offsetof(struct ah_profile, drive.write_bytes_per_s)},
+    {"latency_ns", offsetof(struct ah_profile, drive.latency_ns)},
+    {"free_bytes", offsetof(struct ah_profile, drive.free_bytes)},
+    {"endurance_bytes", offsetof(struct ah_profile, drive.endurance_bytes)},
+};
+
 static const struct flops_row {
     const char *key;
     size_t offset;
@@ -128,6 +136,11 @@ static int add_work(cJSON *tree, struct ah_profile *profile)
     AH_TRY(add_object(&object, tree, "rates"));
     for (size_t i = 0; i < AH_LENGTH(rate_table); i++)
         AH_TRY(ah__json_add_int(object, rate_table[i].key, *rate_of(profile, &rate_table[i])));
+    if (profile->drive.read_bytes_per_s) {
+        AH_TRY(add_object(&object, tree, "drive"));
+        for (size_t i = 0; i < AH_LENGTH(drive_table); i++)
+            AH_TRY(ah__json_add_int(object, drive_table[i].key, *rate_of(profile, &drive_table[i])));
+    }
     AH_TRY(add_object(&object, tree, "work"));
     AH_TRY(add_ints(object, "params", ah__class_names, profile->params, AH_CLASS_COUNT));
     AH_TRY(add_ints(object, "trained", ah__class_names, profile->trained, AH_CLASS_COUNT));
@@ -223,6 +236,18 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
     return AH_OK;
 }
 
+/* Reads times between items. Profiles of older versions have none of the disk's lane. */
+static int get_launches(struct ah_costs *costs, const struct ah_json *json)
+{
+    struct ah_json object;
+    AH_TRY(ah__json_object(&object, json, "launch_ns"));
+    AH_TRY(only(&object, ah__lane_names, AH_LANE_COUNT));
+    for (int i = 0; i < AH_LANE_COUNT; i++)
+        if (i != AH_LANE_DISK || ah__json_has(&object, ah__lane_names[i]))
+            AH_TRY(ah__json_int(&costs->lanes.launch_ns[i], &object, ah__lane_names[i], 0, most_ns));
+    return AH_OK;
+}
+
 static int get_classes(struct ah_costs *costs, const struct ah_json *json)
 {
     int64_t classes = AH_CLASS_COUNT;
@@ -251,7 +276,7 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
         memcpy(costs->selective_ns, costs->recompute_ns, sizeof costs->selective_ns);
     if (ah__json_has(json, "widen_ns"))
         AH_TRY(ah__json_int(&costs->widen_ns, json, "widen_ns", 0, most_ns));
-    AH_TRY(get_ints(costs->lanes.launch_ns, json, "launch_ns", ah__lane_names, AH_LANE_COUNT));
+    AH_TRY(get_launches(costs, json));
     AH_TRY(ah__json_int(&costs->lanes.notify_ns, json, "notify_ns", 0, most_ns));
     if (ah__json_has(json, "queue_depth")) {
         int64_t depth;
@@ -321,6 +346,23 @@ static int get_work(struct ah_profile *profile, const struct ah_json *json)
     return AH_OK;
 }
 
+static int get_drive(struct ah_profile *profile, const struct ah_json *json)
+{
+    const char *keys[AH_LENGTH(drive_table) + 1] = {0};
+    struct ah_json object;
+    if (!ah__json_has(json, "drive"))
+        return AH_OK;
+    AH_TRY(ah__json_object(&object, json, "drive"));
+    for (size_t i = 0; i < AH_LENGTH(drive_table); i++)
+        keys[i] = drive_table[i].key;
+    AH_TRY(ah__json_only(&object, keys));
+    for (size_t i = 0; i < AH_LENGTH(drive_table); i++) {
+        bool rate = i < 2; /* which may not be 0 */
+        AH_TRY(ah__json_int(rate_of(profile, &drive_table[i]), &object, drive_table[i].key, rate ? 1 : 0, INT64_MAX));
+    }
+    return AH_OK;
+}
+
 static int time_check(const struct ah_json *json, const char *item, int class, int64_t ns, int64_t most)
 {
     if (ns <= most)
@@ -375,6 +417,7 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
                                        "queue_depth",
                                        "slowdown",
                                        "rates",
+                                       "drive",
                                        "work",
                                        NULL};
     const char *format;
@@ -386,6 +429,7 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
     AH_TRY(get_head(profile, json));
     AH_TRY(get_costs(&profile->costs, json));
     AH_TRY(times_check(&profile->costs, json));
+    AH_TRY(get_drive(profile, json));
     return get_work(profile, json);
 }
 

@@ -1,3 +1,4 @@
+#include "dev/host/disk.h"
 #include "profile/workload.h"
 
 static void profile_init(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
@@ -64,6 +65,23 @@ static int profile_like(struct ah_workload *workload, struct ah_profile *profile
     return ah__profile_streams_host(workload, profile);
 }
 
+/* Measures the drive of the device's disk with calls of a size that chunks have. */
+static int measure_drive(struct ah_profile *profile, const struct ah_partition *partition, const struct ah_dev *dev)
+{
+    enum { PIECE_LEAST = 1 << 20, PIECE_MOST = 64 << 20, CHUNKS = 4 };
+    struct ah_disk_rates rates;
+    int64_t piece = ah__block_group(partition)->count * ah__dtype_bytes(partition->compute) / CHUNKS;
+    if (!dev->disk)
+        return AH_OK;
+    piece = piece < PIECE_LEAST ? PIECE_LEAST : piece > PIECE_MOST ? PIECE_MOST : piece;
+    AH_TRY(ah__disk_measure(&rates, dev->disk, piece / AH_DISK_ALIGN * AH_DISK_ALIGN));
+    profile->drive = (struct ah_profile_drive){.read_bytes_per_s = rates.read_bytes_per_s,
+                                               .write_bytes_per_s = rates.write_bytes_per_s,
+                                               .latency_ns = rates.latency_ns,
+                                               .free_bytes = rates.free_bytes};
+    return AH_OK;
+}
+
 static int profile_run(struct ah_workload *workload, struct ah_profile *profile, const struct ah_partition *partition,
                        struct ah_dev *dev, const struct ah_profile *like)
 {
@@ -87,6 +105,10 @@ static int profile_measure(struct ah_profile *profile, const struct ah_partition
     workload->stop = ah__step_ranks(partition) > 1 ? NULL : stop; /* ranks stop together or not at all */
     profile_init(profile, partition, dev);
     int status = profile_run(workload, profile, partition, dev, like);
+    if (like)
+        profile->drive = like->drive;
+    else if (status == AH_OK)
+        status = measure_drive(profile, partition, dev);
     ah__workload_fini(workload);
     ah__free(workload);
     return status;

@@ -8,6 +8,13 @@
 #include "partition/partition.h"
 #include "sched/costs.h"
 
+/* The drive of what is kept on disk; read_bytes_per_s 0: there is none. */
+struct ah_profile_drive {
+    int64_t read_bytes_per_s, write_bytes_per_s, latency_ns;
+    int64_t free_bytes;      /* that scratch space may take; 0: unknown */
+    int64_t endurance_bytes; /* that may be written to it, as its maker warrants; 0: unknown */
+};
+
 struct ah_profile {
     struct ah_costs costs;
     /* For every class both costs.ns[UPDATE_HOST] and costs.ns[UPDATE_DEVICE], so that any plan can be predicted;
@@ -19,6 +26,7 @@ struct ah_profile {
     int64_t link_bytes_per_s;
     int64_t h2d_bytes_per_s, d2h_bytes_per_s;           /* measured, alone */
     int64_t h2d_both_bytes_per_s, d2h_both_bytes_per_s; /* measured, both directions at the same time */
+    struct ah_profile_drive drive;
     /* The work that was timed, from which rates follow; 0: unknown. */
     int64_t params[AH_CLASS_COUNT];  /* elements of a group */
     int64_t trained[AH_CLASS_COUNT]; /* trained elements of a group */

@@ -122,6 +122,7 @@ static int segment_begin(struct ah_run *run)
     if (!run->drained)
         return AH_OK;
     AH_TRY(refresh_all(run));
+    AH_TRY(ah__run_disk_settle(run));
     if (!run->evaluates)
         ah__timeline_clear(run->timeline);
     ah__sched_limit(run->sched, ah__run_begun(run), run->evaluates);

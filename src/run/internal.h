@@ -1,5 +1,6 @@
 /* A run's state, shared by run.c (making, freeing), input.c (tokens), queue.c (between two threads), drive.c (the
- * run's thread), results.c (what came of it) and state.c (loading, saving, evaluating). */
+ * run's thread), results.c (what came of it), state.c and disk.c (loading, saving)
+ * and evaluate.c. */
 #ifndef AH_RUN_INTERNAL_H
 #define AH_RUN_INTERNAL_H
 
@@ -27,6 +28,15 @@ struct ah_run_queue {
     char message[512];
 };
 
+/* Parts of a chunk on disk: states as ah__state_at counts them, then frozen parameters. */
+enum { AH_RUN_FROZEN_PART = AH_STATE_COUNT, AH_RUN_PARTS };
+
+/* A part of a chunk of a block on disk that is in a host buffer while nothing is in flight. */
+struct ah_run_piece {
+    int group, chunk;
+    bool valid, changed; /* changed: not written yet */
+};
+
 struct ah_run {
     const struct ah_partition *partition;
     struct ah_plan plan;
@@ -47,6 +57,7 @@ struct ah_run {
     struct ah_timeline *timeline;
     struct ah_memory memory;
     struct ah_adam adam[AH_RUN_ADAMS];
+    struct ah_run_piece piece[AH_RUN_PARTS];
     bool drained;        /* the next iteration begins a segment */
     bool masters_loaded; /* states were loaded; copies of parameters apart from their states are stale */
     _Atomic int64_t busy_ns[AH_LANE_COUNT]; /* the caller may look while lanes work */
@@ -80,6 +91,18 @@ static inline int64_t ah__run_part(int64_t *first, const struct ah_run *run, int
 {
     return ah__part_range(first, run->partition->groups[group].trained, run->comm->rank, run->comm->world_size);
 }
+
+/* state.c: copies through a lane and waits for the end of the copy. */
+int ah__run_copy(struct ah_run *run, enum ah_lane lane, void *to, const void *from, int64_t bytes);
+
+/* disk.c: makes the scratch space of blocks on disk. */
+int ah__run_disk_open(struct ah_run *run);
+/* Brings element `first` of this rank's part of a block's state or frozen parameters (`part`) into a host buffer.
+ * Lowers *count to the elements that follow each other there from it on. `changes`: they will be written. Only while
+ * drained, as the next. */
+int ah__run_disk_at(char **at, int64_t *count, struct ah_run *run, int group, int part, int64_t first, bool changes);
+/* Writes what has changed, and forgets what is in the buffers, which the next iteration uses. */
+int ah__run_disk_settle(struct ah_run *run);
 
 /* input.c: writes the tokens of iteration `queue.begun` into host memory, from which they are copied. */
 void ah__run_input(struct ah_run *run, const struct ah_batch *batch, unsigned flags);

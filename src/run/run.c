@@ -1,3 +1,4 @@
+#include "dev/host/disk.h"
 #include "plan/config.h"
 #include "plan/predict.h"
 #include "run/internal.h"
@@ -6,9 +7,10 @@ enum { TIMELINE_ITERATIONS = 12 };
 
 static int run_memory(struct ah_run *run)
 {
-    run->memory = (struct ah_memory){run->partition, &run->plan.switches, run->layout, NULL, NULL};
+    run->memory = (struct ah_memory){run->partition, &run->plan.switches, run->layout, NULL, NULL, NULL};
     AH_TRY(run->dev->ops->device_memory(run->dev, run->layout->device_bytes, &run->memory.device));
-    return run->dev->ops->host_memory(run->dev, run->layout->host_bytes, &run->memory.host);
+    AH_TRY(run->dev->ops->host_memory(run->dev, run->layout->host_bytes, &run->memory.host));
+    return run->layout->disk_bytes > 0 ? ah__run_disk_open(run) : AH_OK;
 }
 
 /* Returns the largest workspace that any program needs. */
@@ -110,6 +112,7 @@ void ah__run_free(struct ah_run *run)
         return;
     ah__run_queue_fini(run);
     run->dev->ops->memory_release(run->dev);
+    ah__disk_close(run->memory.disk);
     ah_timeline_free(run->timeline);
     ah__sched_free(run->sched);
     ah__layout_free(run->layout);

@@ -1,4 +1,4 @@
-/* Loads, stores and initialises states; evaluates. Nothing is in flight while any of these runs. */
+/* Loads, stores and initialises states. Nothing is in flight while any of these runs. */
 #include <math.h>
 #include <string.h>
 
@@ -7,13 +7,11 @@
 #include "dev/host/normal.h"
 #include "dev/host/states.h"
 #include "dev/planes.h"
-#include "op/bf16.h"
 #include "run/internal.h"
 
 enum { PIECE = 1 << 20 }; /* floats initialised at a time */
 
-/* Copies through a lane and waits for the end of the copy. */
-static int copy(struct ah_run *run, enum ah_lane lane, void *to, const void *from, int64_t bytes)
+int ah__run_copy(struct ah_run *run, enum ah_lane lane, void *to, const void *from, int64_t bytes)
 {
     struct ah_work work = {.lane = lane, .tasks = 1, .task = {{.type = AH_TASK_COPY}}};
     struct ah_done done;
@@ -76,15 +74,15 @@ static int move_piece(struct ah_run *run, const struct place *at, bool on_host, 
     struct place staging = {.state = run->memory.host + run->layout->host_staging_offset};
     staging.rest = at->rest ? staging.state + bytes : NULL;
     if (!on_host && !how->load) {
-        AH_TRY(copy(run, AH_LANE_D2H, staging.state, at->state, bytes));
+        AH_TRY(ah__run_copy(run, AH_LANE_D2H, staging.state, at->state, bytes));
         if (at->rest)
-            AH_TRY(copy(run, AH_LANE_D2H, staging.rest, at->rest, bytes));
+            AH_TRY(ah__run_copy(run, AH_LANE_D2H, staging.rest, at->rest, bytes));
     }
     convert(on_host ? at : &staging, values, count, how);
     if (!on_host && how->load) {
-        AH_TRY(copy(run, AH_LANE_H2D, at->state, staging.state, bytes));
+        AH_TRY(ah__run_copy(run, AH_LANE_H2D, at->state, staging.state, bytes));
         if (at->rest)
-            AH_TRY(copy(run, AH_LANE_H2D, at->rest, staging.rest, bytes));
+            AH_TRY(ah__run_copy(run, AH_LANE_H2D, at->rest, staging.rest, bytes));
     }
     return AH_OK;
 }
@@ -149,6 +147,39 @@ static struct place place_of(const struct ah_run *run, int param, int64_t first,
                           how->planes ? states + ah__state_at(g, AH_STATE_REST) + offset : NULL};
 }
 
+/* Finds the state of a block on disk from its element `first` on, and lowers *count to the elements that are there. */
+static int place_on_disk(struct place *at, int64_t *count, struct ah_run *run, int param, int64_t first,
+                         const struct moved *how)
+{
+    const struct ah_param *p = &run->partition->params[param];
+    const struct ah_group *group = &run->partition->groups[p->group];
+    int64_t part, from = p->offset + first;
+    if (p->frozen) {
+        ah__part_range(&part, ah__frozen_count(group), run->comm->rank, run->comm->world_size);
+        return ah__run_disk_at(&at->state, count, run, p->group, AH_RUN_FROZEN_PART, from - group->trained - part,
+                               how->load);
+    }
+    ah__run_part(&part, run, p->group);
+    AH_TRY(ah__run_disk_at(&at->state, count, run, p->group, (int)how->which, from - part, how->load));
+    if (how->planes)
+        AH_TRY(ah__run_disk_at(&at->rest, count, run, p->group, AH_STATE_REST, from - part, how->load));
+    return AH_OK;
+}
+
+/* Finds a state from its element `first` on, and lowers *count to what is moved at once. */
+static int place_next(struct place *at, int64_t *count, struct ah_run *run, int param, int64_t first,
+                      const struct moved *how)
+{
+    const struct ah_layout_group *g = &run->layout->groups[run->partition->params[param].group];
+    int64_t most = g->on_host ? *count : staging_elements(run);
+    *at = (struct place){NULL, NULL};
+    if (g->on_disk)
+        return place_on_disk(at, count, run, param, first, how);
+    *count = *count < most ? *count : most;
+    *at = place_of(run, param, first, how);
+    return AH_OK;
+}
+
 /* Moves those elements of [from, from + asked) of a parameter's state that this rank has. `values` begins with element
  * `from`. */
 static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char *values, const struct moved *how)
@@ -167,14 +198,11 @@ static int move(struct ah_run *run, int param, int64_t from, int64_t asked, char
     if (count == 0)
         return AH_OK;
     values += ah__state_bytes(how->as, first - from);
-    struct place at = place_of(run, param, first, how);
-    int64_t most = g->on_host ? count : staging_elements(run);
     for (int64_t done = 0, piece; done < count; done += piece) {
-        piece = count - done < most ? count - done : most;
+        struct place at;
+        piece = count - done;
+        AH_TRY(place_next(&at, &piece, run, param, first + done, how));
         AH_TRY(move_piece(run, &at, g->on_host, values + ah__state_bytes(how->as, done), piece, how));
-        at.state += ah__state_bytes(how->dtype, piece);
-        if (at.rest)
-            at.rest += ah__state_bytes(how->dtype, piece);
     }
     return AH_OK;
 }
@@ -405,93 +433,4 @@ int ah__run_init(struct ah_run *run, uint64_t seed)
 int ah__run_init_adapters(struct ah_run *run, uint64_t seed)
 {
     return init_params(run, seed, true);
-}
-
-int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss)
-{
-    AH_TRY(ah__run_drain(run));
-    run->evaluates = true;
-    ah__run_input(run, batch, 0);
-    ah__run_post(run);
-    int status = ah__run_drain(run);
-    run->evaluates = false;
-    AH_TRY(status);
-    run->evaluated++;
-    *loss = run->loss;
-    return run->comm->world_size > 1 ? ah__comm_sum(run->comm, loss, 1) : AH_OK;
-}
-
-/* Makes a batch of ids; its targets are not read. Evaluation does not write its batch. */
-static struct ah_batch only_ids(const int32_t *ids)
-{
-    int32_t *unchanged;
-    memcpy(&unchanged, &ids, sizeof unchanged);
-    return (struct ah_batch){unchanged, unchanged, NULL};
-}
-
-static int logits_check(const struct ah_partition *partition)
-{
-    const struct ah_operand *from = &partition->code[AH_CLASS_HEAD].logits;
-    enum ah_dtype dtype = from->meta.dtype;
-    if (from->space != AH_SPACE_WORK || (dtype != AH_F32 && dtype != AH_BF16))
-        return ah__fail(AH_EINTERNAL, "run: the head leaves no logits in F32 or BF16");
-    return AH_OK;
-}
-
-int ah__run_infer(struct ah_run *run, const int32_t *ids)
-{
-    const struct ah_batch batch = only_ids(ids);
-    double no_loss;
-    AH_TRY(logits_check(run->partition));
-    if (!run->partition->step.logits)
-        return ah__fail(AH_EINTERNAL, "run: the partition was made without room for logits");
-    run->infers = true;
-    int status = ah__run_eval(run, &batch, &no_loss);
-    run->infers = false;
-    return status;
-}
-
-static int decoder_check(const struct ah_run *run)
-{
-    if (!run->decoder)
-        return ah__fail(AH_EINTERNAL, "run: it has no decoder");
-    return logits_check(run->decoder);
-}
-
-int ah__run_prefill(struct ah_run *run, const int32_t *ids)
-{
-    const struct ah_batch batch = only_ids(ids);
-    double no_loss;
-    AH_TRY(decoder_check(run));
-    run->prefills = true;
-    int status = ah__run_eval(run, &batch, &no_loss);
-    run->prefills = false;
-    return status;
-}
-
-int ah__run_decode(struct ah_run *run, int32_t id, int32_t position)
-{
-    const struct ah_batch batch = {&id, &id, &position};
-    double no_loss;
-    AH_TRY(decoder_check(run));
-    run->infers = run->decodes = true;
-    int status = ah__run_eval(run, &batch, &no_loss);
-    run->infers = run->decodes = false;
-    return status;
-}
-
-int ah__run_logits(struct ah_run *run, int64_t row, float *logits)
-{
-    const struct ah_partition *last = run->decoder ? run->decoder : run->partition;
-    const struct ah_operand *from = &last->code[AH_CLASS_HEAD].logits;
-    enum ah_dtype dtype = from->meta.dtype;
-    int64_t bytes = run->partition->vocab * ah__dtype_bytes(dtype);
-    char *staging = run->memory.host + run->layout->host_staging_offset;
-    AH_TRY(copy(run, AH_LANE_D2H, staging, run->memory.device + run->layout->work_offset + from->offset + row * bytes,
-                bytes));
-    if (dtype == AH_F32)
-        memcpy(logits, staging, (size_t)bytes);
-    else
-        ah__bf16_widen(logits, (const uint16_t *)(const void *)staging, run->partition->vocab);
-    return AH_OK;
 }

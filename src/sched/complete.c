@@ -17,10 +17,12 @@ static void group_updated(struct group *group)
     group->ready_for++;
 }
 
-static void shadow_release(struct ah_sched *sched, int *set)
+/* Frees a set of shadow states; a block on disk has its second place for itself. */
+static void shadow_release(struct ah_sched *sched, struct group *group)
 {
-    sched->shadow_sets[sched->shadow_count++] = *set;
-    *set = -1;
+    if (!group->on_disk)
+        sched->shadow_sets[sched->shadow_count++] = group->shadow;
+    group->shadow = -1;
 }
 
 /* Makes the shadow states the group's set: all its speculative updates are done, and its iteration's factor is one. */
@@ -29,7 +31,7 @@ static void shadow_confirm(struct ah_sched *sched, struct group *group)
     int before = group->set;
     group->set = group->shadow;
     group->shadow = before;
-    shadow_release(sched, &group->shadow);
+    shadow_release(sched, group);
     iteration_items_done(sched, group->ready_for, sched->config.switches.chunks);
     group_updated(group);
 }
@@ -54,7 +56,7 @@ static void chunk_updated_ahead(struct ah_sched *sched, int index)
     struct group *group = &sched->groups[index];
     if (group->void_chunks) {
         if (--group->void_chunks == 0)
-            shadow_release(sched, &group->shadow);
+            shadow_release(sched, group);
         return;
     }
     group->updated++;
@@ -118,15 +120,15 @@ static void update_again(struct ah_sched *sched, int index)
     group->void_chunks = group->updating - group->updated;
     group->updating = group->updated = 0;
     if (!group->void_chunks)
-        shadow_release(sched, &group->shadow);
+        shadow_release(sched, group);
     ah__update_due(sched, index);
 }
 
 /* Releases updates that waited for the norm. */
 static void held_release(struct ah_sched *sched)
 {
-    for (int staged = 0; staged < 2; staged++) {
-        struct group_set *held = &sched->held[staged];
+    for (int in = 0; in < UPDATED_IN_COUNT; in++) {
+        struct group_set *held = &sched->held[in];
         int count = held->count;
         held->count = 0;
         for (int i = 0; i < count; i++)
@@ -170,8 +172,11 @@ static bool part_completed(struct ah_sched *sched, const struct ah_item *item)
     return false;
 }
 
+/* An update of a block on disk counts when it is written. */
 static bool update_completed(struct ah_sched *sched, const struct ah_item *item)
 {
+    if (sched->groups[item->partition].on_disk && item->kind != AH_ITEM_DISK_WRITE)
+        return false;
     bool speculative = item->shadow_set >= 0;
     (speculative ? chunk_updated_ahead : chunk_updated)(sched, item->partition);
     return !speculative;

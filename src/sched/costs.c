@@ -53,6 +53,13 @@ static int64_t sums_ns(const struct ah_costs *costs, const struct ah_item *item)
     return item->kind == AH_ITEM_SUMS_OUT ? costs->sums_out_ns : costs->sums_in_ns;
 }
 
+static int64_t disk_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    return item->kind == AH_ITEM_DISK_PARAMS ? costs->disk_params_ns
+           : item->kind == AH_ITEM_DISK_READ ? costs->disk_read_ns
+                                             : costs->disk_write_ns;
+}
+
 static int64_t gather_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     return ah__costs_gather_ns(costs, ah__class_alike(ah__costs_class(costs, item->partition)), item->stays);

@@ -1,5 +1,7 @@
 #include "sched/fetches.h"
 
+#include "sched/disk.h"
+
 /* Buffers left free for backward, beyond those that it must have, by fetches of speculatively updated parameters, which
  * hold their buffers until the norm is known: for another gradient and another fetch in flight. */
 enum { LEFT_TO_BACKWARD = 2 };
@@ -63,6 +65,8 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, con
     int64_t iteration = next->item.iteration, round = next->item.round;
     next->item.chunk = group->fetched;
     next->item.chunks = sched->config.switches.chunks;
+    if (!ah__disk_arrived(sched, next))
+        return false;
     if (group->pooled && group->param_buffer >= 0 && group->fetched == 0 && !ah__holds_buffer(group, round))
         return false; /* one round early: its buffer is still in use */
     if (group->ready_for == iteration || group->frozen)
@@ -71,10 +75,14 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, con
            (group->shadow >= 0 || ah__sched_norm_known(sched, iteration - 1));
 }
 
-static bool refetch_due(const struct ah_sched *sched, int partition)
+static bool refetch_due(const struct ah_sched *sched, struct ah_next *next, int partition)
 {
     const struct group *group = &sched->groups[partition];
-    return group->forward.submitted && group->forward.round == sched->fetch.round &&
+    if (group->on_disk) {
+        next->item.chunk = group->fetched;
+        next->item.chunks = sched->config.switches.chunks;
+    }
+    return ah__disk_arrived(sched, next) && group->forward.submitted && group->forward.round == sched->fetch.round &&
            sched->fetch.round == sched->compute.round &&
            (!ah__sched_evicts(sched) ||
             (ah__sched_completed(sched, &group->evict) && group->evict.round == sched->fetch.round)) &&
@@ -92,7 +100,7 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
         step->partition == 0 && ah__embedding_stays(&sched->config.switches, sched->config.frozen_embedding);
     if (!place_left(sched, next))
         return false;
-    if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, next, group) : !refetch_due(sched, step->partition))
+    if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, next, group) : !refetch_due(sched, next, step->partition))
         return false;
     if (sched->config.policy->may_fetch && !sched->config.policy->may_fetch(sched, &next->item))
         return false;

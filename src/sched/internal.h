@@ -1,5 +1,5 @@
 /* The scheduler's state. Calls between files: sched.c (begin), submitted.c and complete.c (events) and pick.c (the next
- * item: fetches.c, updates.c, activations.c, below.c, sums.c) call state.c, which calls none; pick.c also calls
+ * item: fetches.c, updates.c, activations.c, disk.c, sums.c) call state.c, which calls none; pick.c also calls
  * complete.c to settle. */
 #ifndef AH_SCHED_INTERNAL_H
 #define AH_SCHED_INTERNAL_H
@@ -10,7 +10,7 @@
 /* Items that may be queued on a lane. Two keep a lane busy while the driver learns of a completion, unless the device
  * asks for more; gradients and host updates are chosen as late as possible, because a better candidate may appear
  * (their priority queues). */
-enum { QUEUE_DEPTH = 2, HOST_DEPTH = 1, COMM_DEPTH = 1 };
+enum { QUEUE_DEPTH = 2, HOST_DEPTH = 1, COMM_DEPTH = 1, DISK_DEPTH = 2 };
 
 /* Iterations with items in flight at the same time: updates of k, compute of k+1, input of k+2. */
 enum { ITERATION_RING = 4 };
@@ -23,13 +23,17 @@ struct item_event {
     int64_t arrival; /* order of submission, for first-in-first-out */
 };
 
+/* Ways in which the states of a group on the host are updated. */
+enum updated_in { UPDATED_ON_HOST, UPDATED_STAGED, UPDATED_FROM_DISK, UPDATED_IN_COUNT };
+
 struct group {
-    bool on_host;    /* its optimizer states are on the host: its parameters are fetched and its gradient is
+    bool on_host;               /* its optimizer states are on the host: its parameters are fetched and its gradient is
                       * offloaded */
-    bool staged;     /* on_host, but updated on the device */
-    bool frozen;     /* a block without backward: its parameters never change */
-    bool refetches;  /* releases its parameters between forward and backward */
-    bool releases;   /* releases its parameters after forward */
+    bool on_disk;               /* on_host, but parameters and states pass through host buffers */
+    enum updated_in updated_in; /* on_host: on the device if staged */
+    bool frozen;                /* a block without backward: its parameters never change */
+    bool refetches;             /* releases its parameters between forward and backward */
+    bool releases;              /* releases its parameters after forward */
     bool casts;      /* the compute lane copies its parameters into a buffer, for forward and again for backward */
     bool unsharded;  /* a block: its parameters have device memory of their own, which updates write */
     bool casts_once; /* not a block: its parameters are copied into the buffer shared by embedding and head, and stay
@@ -51,6 +55,10 @@ struct group {
     struct item_event evict, activations_out, activations_in, sums_out, sums_in;
     struct item_event cast[2], gather[2];            /* for forward, for backward */
     struct item_event offload[AH_SCHED_MOST_CHUNKS]; /* last, since pickers read the members above, group after group */
+    /* A block on disk: chunks that are read for the next fetch, the buffer of each, and when it has arrived. */
+    int read;
+    int slot[AH_SCHED_MOST_CHUNKS];
+    struct item_event arrived[AH_SCHED_MOST_CHUNKS];
 };
 
 struct buffer {
@@ -62,6 +70,18 @@ struct buffer {
 struct staged_chunk {
     struct ah_item item;       /* the UPDATE_STAGED that the chunk waits for */
     struct item_event arrived; /* its STATES_IN */
+};
+
+/* A host buffer through which chunks of blocks on disk pass. */
+struct disk_slot {
+    bool claimed;
+    struct item_event release; /* the item that frees it; unset: free from the start */
+};
+
+/* A chunk of states from disk, in a host buffer until it is back. */
+struct disk_chunk {
+    struct ah_item item; /* its update */
+    struct item_event arrived, updated;
 };
 
 /* The rounds of an iteration in which a step runs. */
@@ -105,20 +125,27 @@ struct ah_sched {
     struct group_set evicting; /* released parameters that are not copied to the host yet */
     /* Groups with offloaded gradient chunks that have no update yet, of updates on the host and of staged ones. Groups
      * without shadow states are in `held` until the norm is known. */
-    struct group_set updating[2], held[2];
+    struct group_set updating[UPDATED_IN_COUNT], held[UPDATED_IN_COUNT];
     struct group_set updated; /* chunks updated and not fetched since (only kept for policies that overtake) */
     struct group_set filling; /* buffers claimed by a prefetch of which not all chunks are submitted */
     /* Chunks use the staging buffers in turn: those begun and not ended are in them. */
     struct staged_chunk staged_chunks[AH_STAGING_BUFFERS];
     struct item_event stage_left[AH_STAGING_BUFFERS];
     int64_t staged_begun, staged_ended; /* STATES_IN, UPDATE_STAGED submitted */
-    int param_buffers[ITERATION_RING];  /* buffers with fetched parameters, by the round for which they are */
-    int *shadow_sets;                   /* free sets of host states */
+    struct disk_slot disk_slots[AH_DISK_SLOTS + AH_DISK_MOST_AHEAD];
+    int disk_params; /* of them, those with parameters that wait for a fetch */
+    /* Chunks of states from disk, updated and written back in the order in which they are read. */
+    struct disk_chunk disk_chunks[AH_DISK_SLOTS + AH_DISK_MOST_AHEAD];
+    int64_t disk_begun, disk_updated, disk_ended; /* DISK_READ, updates, DISK_WRITE submitted */
+    int param_buffers[ITERATION_RING];            /* buffers with fetched parameters, by the round for which they are */
+    int *shadow_sets;                             /* free sets of host states */
     int shadow_count;
     int free_buffers; /* not claimed; their release may not have completed yet */
 
     struct step_list compute;           /* forwards, backwards, casts and device updates, in their only order */
     struct step_list fetch;             /* prefetches, then refetches */
+    struct step_list disk;              /* parameters from disk, for these fetches in their order */
+    int disk_at;                        /* chunks of its next step that are submitted */
     struct step_list out, in;           /* activations that are offloaded, and fetched back */
     struct step_list sums_out, sums_in; /* sums that are offloaded, in all rounds but an iteration's last, and fetched
                                          * back, in all but its first */
@@ -150,6 +177,12 @@ struct ah_sched {
 static inline int ah__sched_ring(int64_t iteration)
 {
     return (int)((uint64_t)iteration % ITERATION_RING);
+}
+
+/* Returns a chunk of states from disk by its number since the run began. */
+static inline struct disk_chunk *ah__disk_chunk(struct ah_sched *sched, int64_t number)
+{
+    return &sched->disk_chunks[(uint64_t)number % AH_LENGTH(sched->disk_chunks)];
 }
 
 static inline bool ah__sched_passed(const struct ah_sched *sched, const struct item_event *of)

@@ -24,7 +24,7 @@ const enum ah_profiled ah__item_profiled[AH_ITEM_COUNT] = {
 #undef AH_ITEM
 };
 
-const struct ah_item ah__item_none = {.sum = -1, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1};
+const struct ah_item ah__item_none = {.sum = -1, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1, .slot = -1};
 
 int ah__in_flight_push(struct ah_in_flight *in_flight, enum ah_lane lane, const struct ah_item *item)
 {

@@ -45,12 +45,14 @@ struct ah_item {
     bool selective;   /* BACKWARD recomputes everything but products and attention; FORWARD keeps only those */
     int param_buffer; /* buffer with the parameters, -1: no buffer (resident or dedicated) */
     int grad_buffer;  /* buffer with the gradient, -1: no gradient, or a dedicated one */
-    int set;          /* blocks on the host: the set of states that is read, and written except by UPDATE_SPECULATIVE */
-    int shadow_set;   /* a speculative update: the set that is written; else -1 */
+    int set;          /* blocks on the host: the set of states that is read, and written except by UPDATE_SPECULATIVE;
+                       * on disk: the place */
+    int shadow_set;   /* a speculative update: the set or place that is written; else -1 */
     /* GATHER: the parameters stay where they are gathered, and frozen ones are there already. PREFETCH: the embedding
      * stays, so that nothing is fetched. */
     bool stays;
     int stage; /* STATES_IN, UPDATE_STAGED: index of AH_STAGING_BUFFERS */
+    int slot;  /* a chunk of a block on disk: index of its host buffer; else -1 */
 };
 
 /* Returns an item's label for messages and traces of a device: "backward", partition, iteration. */

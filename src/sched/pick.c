@@ -1,7 +1,8 @@
 /* Chooses the next item to submit, lane by lane: every rule that orders items of a lane, except which parameters are
- * fetched next (fetches.c), which group is updated next (updates.c), and when activations (activations.c) and
- * sums (sums.c) are moved. */
+ * fetched next (fetches.c), which group is updated next (updates.c), and when activations (activations.c),
+ * sums (sums.c) and blocks on disk (disk.c) are moved. */
 #include "sched/activations.h"
+#include "sched/disk.h"
 #include "sched/fetches.h"
 #include "sched/sums.h"
 #include "sched/updates.h"
@@ -204,7 +205,7 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
     if (sched->config.switches.staged == 0 || (fetches && next->waits == 0))
         return fetches;
     /* A fetch that waits for its buffer does not keep states from using the lane either. */
-    return !fetches || ah__update_choose(sched, true).arrived ? ah__states_next(sched, next) : true;
+    return !fetches || ah__update_choose(sched, UPDATED_STAGED).arrived ? ah__states_next(sched, next) : true;
 }
 
 /* ---- device to host, host ---------------------------------------------------------------------------------------- */
@@ -320,10 +321,12 @@ static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
                       result_next(sched, next, false)));
 }
 
-/* Chooses the next update on the host. Staged updates are on other lanes. */
+/* Chooses the next update on the host: first of states from disk, which occupy a buffer. Staged updates are on other
+ * lanes. */
 static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    return sched->in_flight[AH_LANE_HOST] < HOST_DEPTH && ah__update_next(sched, next, false);
+    return sched->in_flight[AH_LANE_HOST] < HOST_DEPTH &&
+           (ah__disk_update_next(sched, next) || ah__update_next(sched, next, UPDATED_ON_HOST));
 }
 
 /* ---- between ranks ----------------------------------------------------------------------------------------------- */
@@ -384,5 +387,5 @@ bool ah__sched_next(struct ah_sched *sched, struct ah_next *next)
     if (sched->unsettled)
         ah__sched_settle(sched);
     return compute_next(sched, next) || h2d_next(sched, next) || comm_next(sched, next) || d2h_next(sched, next) ||
-           host_next(sched, next);
+           host_next(sched, next) || ah__disk_next(sched, next);
 }

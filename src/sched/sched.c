@@ -41,7 +41,10 @@ static void groups_init(struct ah_sched *sched)
         struct group *group = &sched->groups[g];
         group->pooled = ah__is_block(switches, g);
         group->on_host = ah__on_host(switches, g);
-        group->staged = ah__staged(switches, g);
+        group->on_disk = ah__on_disk(switches, g);
+        group->updated_in = group->on_disk            ? UPDATED_FROM_DISK
+                            : ah__staged(switches, g) ? UPDATED_STAGED
+                                                      : UPDATED_ON_HOST;
         group->frozen = ah__is_frozen(switches, g);
         group->refetches = ah__refetches(switches, g);
         group->releases = ah__releases(switches, g);
@@ -52,11 +55,12 @@ static void groups_init(struct ah_sched *sched)
         group->leaves = ah__leaves(switches, g);
         group->passing = ah__passes(switches, g) ? ah__passing_below(switches, g) : -1;
         group->param_buffer = group->grad_buffer = group->shadow = -1;
-        group->set = group->pooled && group->on_host && !group->frozen ? g - ah__first_trained_on_host(switches) : 0;
+        bool in_set = group->pooled && group->on_host && !group->frozen && !group->on_disk;
+        group->set = in_set ? g - ah__first_trained_on_host(switches) : 0; /* on disk: the first place */
     }
     sched->shadow_count = switches->shadows;
     for (int i = 0; i < switches->shadows; i++)
-        sched->shadow_sets[i] = ah__trained_on_host(switches) + i;
+        sched->shadow_sets[i] = ah__host_sets(switches) - 1 - i;
 }
 
 static struct step *step_add(struct step_list *list, enum ah_item_kind kind, int partition, enum ah_phase phase)
@@ -109,6 +113,16 @@ static void compute_init(struct ah_sched *sched)
         add_update(sched, 0);
 }
 
+/* Adds the read of a block on disk for the fetch that was added last. */
+static void add_read(struct ah_sched *sched, const struct step *fetch)
+{
+    if (!sched->groups[fetch->partition].on_disk)
+        return;
+    struct step *read = step_add(&sched->disk, AH_ITEM_DISK_PARAMS, fetch->partition, fetch->phase);
+    read->rounds = fetch->rounds;
+    read->chunks = sched->config.switches.chunks;
+}
+
 static void transfers_init(struct ah_sched *sched)
 {
     int last = sched->partitions - 1;
@@ -118,11 +132,17 @@ static void transfers_init(struct ah_sched *sched)
         struct step *step = step_add(&sched->fetch, AH_ITEM_PREFETCH, i, AH_PHASE_FORWARD);
         step->rounds = ah__stays(sched, &sched->groups[i]) ? ROUNDS_FIRST : ROUNDS_ALL;
         step->chunks = sched->config.switches.chunks;
+        add_read(sched, step);
     }
     sched->fetch.forward_count = sched->fetch.count;
-    for (int i = last; i >= 0; i--)
-        if (sched->groups[i].refetches)
-            step_add(&sched->fetch, AH_ITEM_REFETCH, i, AH_PHASE_BACKWARD);
+    sched->disk.forward_count = sched->disk.count;
+    for (int i = last; i >= 0; i--) {
+        if (!sched->groups[i].refetches)
+            continue;
+        struct step *step = step_add(&sched->fetch, AH_ITEM_REFETCH, i, AH_PHASE_BACKWARD);
+        step->chunks = sched->groups[i].on_disk ? sched->config.switches.chunks : 0;
+        add_read(sched, step);
+    }
 }
 
 static void activations_init(struct ah_sched *sched)
@@ -163,6 +183,16 @@ static void collectives_init(struct ah_sched *sched)
     }
 }
 
+static int updates_new(struct ah_sched *sched)
+{
+    size_t partitions = (size_t)sched->partitions;
+    for (int in = 0; in < UPDATED_IN_COUNT; in++) {
+        AH_TRY(ah__new(&sched->updating[in].groups, partitions, sizeof(int)));
+        AH_TRY(ah__new(&sched->held[in].groups, partitions, sizeof(int)));
+    }
+    return AH_OK;
+}
+
 int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
 {
     if (config->switches.buffers < ah__sched_min_buffers(config))
@@ -190,17 +220,14 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->buffers, (size_t)config->switches.buffers, sizeof *sched->buffers) ||
         ah__new(&sched->compute.steps, 5 * partitions, sizeof *sched->compute.steps) ||
         ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
+        ah__new(&sched->disk.steps, 2 * partitions, sizeof *sched->disk.steps) ||
         ah__new(&sched->out.steps, partitions, sizeof *sched->out.steps) ||
         ah__new(&sched->in.steps, partitions, sizeof *sched->in.steps) ||
         ah__new(&sched->sums_out.steps, partitions, sizeof *sched->sums_out.steps) ||
         ah__new(&sched->sums_in.steps, partitions, sizeof *sched->sums_in.steps) ||
         ah__new(&sched->comm.steps, 3 * partitions, sizeof *sched->comm.steps) ||
         ah__new(&sched->leaving.groups, partitions, sizeof(int)) ||
-        ah__new(&sched->evicting.groups, partitions, sizeof(int)) ||
-        ah__new(&sched->updating[0].groups, partitions, sizeof(int)) ||
-        ah__new(&sched->updating[1].groups, partitions, sizeof(int)) ||
-        ah__new(&sched->held[0].groups, partitions, sizeof(int)) ||
-        ah__new(&sched->held[1].groups, partitions, sizeof(int)) ||
+        ah__new(&sched->evicting.groups, partitions, sizeof(int)) || updates_new(sched) ||
         ah__new(&sched->updated.groups, partitions, sizeof(int)) ||
         ah__new(&sched->filling.groups, partitions, sizeof(int)) ||
         ah__new(&sched->shadow_sets, (size_t)config->switches.shadows, sizeof(int))) {
@@ -226,6 +253,7 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->buffers);
     ah__free(sched->compute.steps);
     ah__free(sched->fetch.steps);
+    ah__free(sched->disk.steps);
     ah__free(sched->out.steps);
     ah__free(sched->in.steps);
     ah__free(sched->sums_out.steps);
@@ -233,9 +261,9 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->comm.steps);
     ah__free(sched->leaving.groups);
     ah__free(sched->evicting.groups);
-    for (int staged = 0; staged < 2; staged++) {
-        ah__free(sched->updating[staged].groups);
-        ah__free(sched->held[staged].groups);
+    for (int in = 0; in < UPDATED_IN_COUNT; in++) {
+        ah__free(sched->updating[in].groups);
+        ah__free(sched->held[in].groups);
     }
     ah__free(sched->updated.groups);
     ah__free(sched->filling.groups);
@@ -261,8 +289,8 @@ static void sum_places_restart(struct ah_sched *sched, int64_t round)
 /* Everything is complete, so the next iteration starts from the same state, whatever ran before. */
 void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
 {
-    struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,    &sched->in,
-                                 &sched->comm,    &sched->sums_out, &sched->sums_in};
+    struct step_list *lists[] = {&sched->compute, &sched->fetch,    &sched->out,     &sched->in,
+                                 &sched->comm,    &sched->sums_out, &sched->sums_in, &sched->disk};
     int64_t first = sched->iterations_complete, round = ah__first_round(sched, first);
     sched->first = first;
     sched->limit = limit;
@@ -275,8 +303,9 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     sched->norms_known = first;
     sched->gradient_round = round;
     sched->leaving.count = sched->evicting.count = sched->updated.count = sched->filling.count = 0;
-    for (int staged = 0; staged < 2; staged++)
-        sched->updating[staged].count = sched->held[staged].count = 0;
+    for (int in = 0; in < UPDATED_IN_COUNT; in++)
+        sched->updating[in].count = sched->held[in].count = 0;
+    sched->disk_at = 0;
     sched->lowest_backward = sched->lowest_gradient = sched->partitions;
     for (int g = 0; g < sched->partitions; g++) {
         ah__group_ready(&sched->groups[g], first);

@@ -40,7 +40,7 @@ void ah__update_due(struct ah_sched *sched, int index)
 {
     const struct group *group = &sched->groups[index];
     bool held = group->shadow < 0 && !ah__sched_norm_known(sched, group->ready_for);
-    ah__group_set_add(held ? &sched->held[group->staged] : &sched->updating[group->staged], index);
+    ah__group_set_add(&(held ? sched->held : sched->updating)[group->updated_in], index);
 }
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */

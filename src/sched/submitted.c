@@ -146,6 +146,24 @@ static bool fetch_done(const struct ah_sched *sched)
     return step->kind == AH_ITEM_PREFETCH && fetch->submitted && fetch->round == sched->fetch.round;
 }
 
+static void slot_claim(struct ah_sched *sched, const struct ah_item *item)
+{
+    sched->disk_slots[item->slot].claimed = true;
+}
+
+/* Frees a host buffer of a disk after `event`. */
+static void slot_release(struct ah_sched *sched, int slot, struct ah_event event)
+{
+    sched->disk_slots[slot].claimed = false;
+    event_set(sched, &sched->disk_slots[slot].release, event, 0);
+}
+
+static void params_taken(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    slot_release(sched, item->slot, event);
+    sched->disk_params--;
+}
+
 static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
@@ -157,9 +175,11 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
         if (item->kind == AH_ITEM_PREFETCH)
             ah__group_set_add(&sched->filling, item->partition);
     }
-    if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.switches.chunks)
+    if (group->on_disk)
+        params_taken(sched, item, event);
+    if (item->chunks > 0 && ++group->fetched < item->chunks)
         return;
-    group->fetched = 0;
+    group->fetched = group->read = 0;
     if (item->kind == AH_ITEM_PREFETCH && group->pooled && !group->casts)
         ah__group_set_remove(&sched->filling, item->partition);
     ah__group_set_remove(&sched->updated, item->partition);
@@ -183,23 +203,61 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
 
 /* Handles a submitted chunk of an update. A speculative one takes the shadow states that became free last, also for its
  * later chunks. */
-static void update_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+static void update_begun(struct ah_sched *sched, const struct ah_item *item)
 {
-    (void)event;
     struct group *group = &sched->groups[item->partition];
     if (item->shadow_set >= 0 && group->shadow < 0) {
-        group->shadow = sched->shadow_sets[--sched->shadow_count];
-        ah__group_set_remove(&sched->held[group->staged], item->partition);
+        group->shadow = item->shadow_set;
+        sched->shadow_count -= !group->on_disk;
+        ah__group_set_remove(&sched->held[group->updated_in], item->partition);
         ah__update_due(sched, item->partition);
     }
     if (++group->updating == sched->config.switches.chunks)
-        ah__group_set_remove(&sched->updating[group->staged], item->partition);
+        ah__group_set_remove(&sched->updating[group->updated_in], item->partition);
+}
+
+/* An update of a block on disk has begun with the read of its states. */
+static void update_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    if (!sched->groups[item->partition].on_disk)
+        update_begun(sched, item);
+    else
+        event_set(sched, &ah__disk_chunk(sched, sched->disk_updated++)->updated, event, item->round);
+}
+
+static void disk_params_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    struct group *group = &sched->groups[item->partition];
+    slot_claim(sched, item);
+    sched->disk_params++;
+    group->slot[item->chunk] = item->slot;
+    event_set(sched, &group->arrived[item->chunk], event, item->round);
+    group->read++;
+    if (++sched->disk_at < item->chunks)
+        return;
+    sched->disk_at = 0;
+    step_advance(sched, &sched->disk);
+}
+
+static void disk_read_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    struct disk_chunk *chunk = ah__disk_chunk(sched, sched->disk_begun++);
+    slot_claim(sched, item);
+    update_begun(sched, item);
+    chunk->item = *item;
+    event_set(sched, &chunk->arrived, event, item->round);
+}
+
+static void disk_write_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    slot_release(sched, item->slot, event);
+    sched->disk_ended++;
 }
 
 static void states_in_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct staged_chunk *chunk = &sched->staged_chunks[sched->staged_begun++ % AH_STAGING_BUFFERS];
-    update_submitted(sched, item, event);
+    update_begun(sched, item);
     chunk->item = *item;
     chunk->item.kind = AH_ITEM_UPDATE_STAGED;
     event_set(sched, &chunk->arrived, event, item->round);

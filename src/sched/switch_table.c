@@ -11,6 +11,12 @@ static int ah__most_activations(const struct ah_switches *s)
     return trained > AH_ACTIVATION_BUFFERS ? trained - AH_ACTIVATION_BUFFERS : 0;
 }
 
+/* Returns how many blocks may be on disk: blocks that are staged are not. */
+static int ah__most_on_disk(const struct ah_switches *s)
+{
+    return s->staged > 0 ? ah__trained_on_host(s) - s->staged : s->offload_optimizer;
+}
+
 #define AH_SWITCH(field, key, kind, use, must, low, high, limit, term)                                                 \
     static int high_##field(const struct ah_switches *s)                                                               \
     {                                                                                                                  \

@@ -50,6 +50,44 @@ static inline int ah__trained_on_device(const struct ah_switches *switches)
     return ah__trained_blocks(switches) - ah__trained_on_host(switches);
 }
 
+/* ---- disk ---- */
+
+/* Host buffers through which a chunk of a block on disk passes: two let a read or write overlap with the work on the
+ * chunk before. */
+enum { AH_DISK_SLOTS = 2, AH_DISK_MOST_AHEAD = 14 };
+
+/* Returns true for blocks whose parameters and states are on disk: the highest, which forward needs last and whose
+ * gradients come first. */
+static inline bool ah__on_disk(const struct ah_switches *switches, int group)
+{
+    return ah__is_block(switches, group) && group > switches->layers - switches->disk_blocks;
+}
+
+/* Returns the number of blocks with a backward on disk; of blocks without. */
+static inline int ah__trained_on_disk(const struct ah_switches *switches)
+{
+    int trained = ah__trained_blocks(switches);
+    return switches->disk_blocks < trained ? switches->disk_blocks : trained;
+}
+
+static inline int ah__frozen_on_disk(const struct ah_switches *switches)
+{
+    return switches->disk_blocks - ah__trained_on_disk(switches);
+}
+
+/* Returns the number of host buffers for chunks of blocks on disk. */
+static inline int ah__disk_slots(const struct ah_switches *switches)
+{
+    return switches->disk_blocks > 0 ? AH_DISK_SLOTS + switches->disk_ahead : 0;
+}
+
+/* Returns the number of places that a chunk of states has on disk: a second one for updates before the norm is known,
+ * which leave the old states as they are. */
+static inline int ah__disk_places(bool clips)
+{
+    return clips ? 2 : 1;
+}
+
 /* Returns true if the optimizer states of a group are on the host: its parameters are fetched and its gradient is
  * offloaded. */
 static inline bool ah__on_host(const struct ah_switches *switches, int group)
@@ -67,13 +105,14 @@ static inline bool ah__embedding_stays(const struct ah_switches *switches, bool 
 }
 
 /* Returns true for blocks whose states are on the host but are updated on the device, chunk by chunk: evenly spaced
- * among the blocks on the host, the last one included, so that host updates and staged ones both get gradients from the
- * start of backward to its end. */
+ * among the blocks on the host that are not on disk, the last one included, so that host updates and staged ones both
+ * get gradients from the start of backward to its end. */
 static inline bool ah__staged(const struct ah_switches *switches, int group)
 {
-    int64_t index = group - ah__first_trained_on_host(switches), on_host = ah__trained_on_host(switches);
-    return ah__is_block(switches, group) && index >= 0 &&
-           (index + 1) * switches->staged / on_host > index * switches->staged / on_host;
+    int64_t index = group - ah__first_trained_on_host(switches);
+    int64_t of = ah__trained_on_host(switches) - ah__trained_on_disk(switches);
+    return ah__is_block(switches, group) && index >= 0 && index < of &&
+           (index + 1) * switches->staged / of > index * switches->staged / of;
 }
 
 /* Returns true if the optimizer states of any group are on the host. */
@@ -96,10 +135,11 @@ static inline bool ah__share_gradients(const struct ah_switches *switches, bool 
     return switches->share_embedding_head && (switches->head_on_host || !clips);
 }
 
-/* Returns the number of sets of a block's states on the host: one for each block there, and the shadow states. */
+/* Returns the number of sets of a block's states on the host: one for each block there that is not on disk, and the
+ * shadow states. */
 static inline int ah__host_sets(const struct ah_switches *switches)
 {
-    return ah__trained_on_host(switches) + switches->shadows;
+    return ah__trained_on_host(switches) - ah__trained_on_disk(switches) + switches->shadows;
 }
 
 /* Returns true if a block releases its parameters after forward and fetches them again for backward. */

@@ -146,7 +146,8 @@ static int open_all(struct ah_session *session)
     const struct ah_session_options *options = &session->options;
     struct ah_session_info *info = &session->info;
     info->budget = (struct ah_budget){.device_bytes = limit_of(options->budget.device_bytes),
-                                      .host_bytes = limit_of(options->budget.host_bytes)};
+                                      .host_bytes = limit_of(options->budget.host_bytes),
+                                      .disk_bytes = options->budget.disk_bytes};
     if (!ah__policy_find(options->policy)) /* the planner would check this, but only after everything was timed */
         return ah__fail(AH_EINPUT, "policy: found '%.40s', expected %s", options->policy, ah__policy_names());
     AH_TRY(ah_dtype_parse(&session->dtype, options->dtype));
@@ -158,6 +159,7 @@ static int open_all(struct ah_session *session)
     if (options->hardware)
         AH_TRY(open_hardware(session));
     info->budget.host_bytes /= options->hardware ? info->world_size : session->comm->neighbours;
+    info->budget.disk_bytes /= options->hardware ? info->world_size : session->comm->neighbours;
     return open_model(session);
 }
 

@@ -131,11 +131,17 @@ static int make_plan(struct ah_session *session)
 {
     const struct ah_search_options search = {.warm_start = session->options.warm_start,
                                              .effort = session->options.effort};
-    int status = ah__plan_make(&session->plan, session->options.plan, session->partition, session->profile,
-                               &session->info.budget, session->options.policy, &search);
-    if (status != AH_EBUDGET || !(session->dev || session->hardware) || session->options.fixed_micro_batch)
-        return status;
-    return advise(session);
+    struct ah_budget *budget = &session->info.budget;
+    if (session->profile->drive.free_bytes && !budget->disk_bytes)
+        budget->disk_bytes = session->profile->drive.free_bytes / session->comm->neighbours;
+    int status = ah__plan_make(&session->plan, session->options.plan, session->partition, session->profile, budget,
+                               session->options.policy, &search);
+    if (status == AH_EBUDGET && (session->dev || session->hardware) && !session->options.fixed_micro_batch)
+        return advise(session);
+    if (status == AH_OK && session->plan.switches.disk_blocks > 0 && !session->options.dev.disk)
+        return ah__fail(AH_EINPUT, "--plan: found disk=%d, expected --disk with a folder for them",
+                        session->plan.switches.disk_blocks);
+    return status;
 }
 
 /* Makes the plan on rank 0 and sends it to all ranks: it is plain data, and all ranks have the same version. */

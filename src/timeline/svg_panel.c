@@ -15,6 +15,7 @@ static const char *const lane_labels[AH_LANE_COUNT] = {
     [AH_LANE_D2H] = "device \xe2\x86\x92 host",
     [AH_LANE_HOST] = "host optimizer",
     [AH_LANE_COMM] = "network",
+    [AH_LANE_DISK] = "disk",
 };
 
 static const enum ah_svg_shade shades[AH_ITEM_COUNT] = {

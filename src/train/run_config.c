@@ -41,7 +41,7 @@ static bool is_unset(const struct row *row, const void *at)
     return memcmp(at, zeros, size_of(row)) == 0;
 }
 
-/* Returns true if the key may be missing: texts and flags are stored if they are set, numbers always. */
+/* Returns true if the key may be left out: texts and flags are stored if they are set, numbers always. */
 static bool may_lack(const struct row *row)
 {
     return row->kind >= AH_OPTION_FLAG;
@@ -174,7 +174,7 @@ bool ah__run_config_exists(const char *dir)
 static int read_rows(struct ah_train_options *out, const struct ah_json *json, bool of_data)
 {
     for (const struct row *row = rows; row < rows + AH_LENGTH(rows); row++)
-        if (row->key && row->of_data == of_data && !(may_lack(row) && !ah__json_has(json, row->key)))
+        if (row->key && row->of_data == of_data && ah__json_has(json, row->key)) /* an older version has fewer */
             AH_TRY(ah__option_read((char *)out + row->at, json, row->key, row->kind, 0,
                                    (double)(row->kind == AH_OPTION_INT ? count_most : most)));
     return AH_OK;
@@ -279,7 +279,7 @@ void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_
     /* Threads and link belong to a device: if any of them is asked for, none of the run's are taken. */
     if (options->device || options->dev.threads || options->dev.link_bytes_per_s || options->dev.host_threads) {
         stored.device = NULL;
-        stored.dev = (struct ah_dev_options){0};
+        stored.dev = (struct ah_dev_options){.disk = stored.dev.disk};
     }
     if (again && options->data_path)
         stored.data_format = NULL;

@@ -440,7 +440,7 @@ void seam_refuses_malformed_work(void **state)
     struct ah_dev *dev = device_open(state, &(struct ah_dev_options){.threads = 1});
     struct ah_event event;
     struct ah_work work = {.lane = AH_LANE_COUNT};
-    assert_fails(dev->ops->submit(dev, &work, &event), AH_EINTERNAL, "no lane 5");
+    assert_fails(dev->ops->submit(dev, &work, &event), AH_EINTERNAL, "no lane 6");
     work = (struct ah_work){.lane = AH_LANE_HOST, .tasks = AH_WORK_MAX_TASKS + 1};
     assert_fails(dev->ops->submit(dev, &work, &event), AH_EINTERNAL, "9 tasks");
     work = (struct ah_work){.lane = AH_LANE_HOST, .waits = 1, .wait = {{AH_LANE_H2D, 1}}};

@@ -76,7 +76,9 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
     bool on_host = g == 0 ? plan->switches.embedding_on_host
                    : edge ? plan->switches.head_on_host
                           : g > plan->switches.layers - plan->switches.offload_optimizer;
+    bool on_disk = !edge && g > plan->switches.layers - plan->switches.disk_blocks;
     assert_int_equal(group->on_host, on_host);
+    assert_int_equal(group->on_disk, on_disk);
     bool in_set = on_host && !edge;
     /* Of one rank's groups on the device products read p itself: what is frozen lies there. */
     for (int i = 0; i < AH_STATE_COUNT && !in_set; i++)
@@ -86,7 +88,10 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
         assert_int_equal(group->state_offset, -1);
     if (on_host) {
         area_add(host, group->host_grad_offset, part * compute);
-        area_add(host, group->host_frozen_offset, frozen * compute);
+        if (on_disk)
+            assert_int_equal(group->host_frozen_offset, -1);
+        else
+            area_add(host, group->host_frozen_offset, frozen * compute);
     } else {
         assert_int_equal(group->host_grad_offset, -1);
         assert_int_equal(group->host_frozen_offset, -1);
@@ -283,7 +288,9 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
                        const struct ah_layout *layout)
 {
     int64_t part = part_of(partition, plan, partition->layers);
-    for (int i = 0; i < trained_on_host(&plan->switches) + plan->switches.shadows; i++) {
+    int trained = trained_blocks(&plan->switches), on_disk = plan->switches.disk_blocks;
+    int sets = trained_on_host(&plan->switches) - (on_disk < trained ? on_disk : trained) + plan->switches.shadows;
+    for (int i = 0; i < sets; i++) {
         int64_t set = layout->sets_offset + i * layout->set_bytes;
         for (int j = 0; j < AH_STATE_COUNT; j++)
             area_add(areas, set + ah__state_at(&layout->groups[plan->switches.layers], j),
@@ -294,6 +301,43 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
                  partition->groups[partition->layers].trained * 4);
     tokens_areas(areas, partition, layout, layout->host_tokens_offset, layout->host_results_offset);
     area_add(areas, layout->host_staging_offset, layout->host_staging_bytes);
+}
+
+/* Elements of a chunk of so many: whole thousands of 1024, but no more than there are. */
+static int64_t chunk_in(int64_t count, int chunks)
+{
+    int64_t each = ((count + chunks - 1) / chunks + 1023) / 1024 * 1024;
+    return each < count ? each : count;
+}
+
+static int64_t in_pages(int64_t bytes)
+{
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+/* On disk a chunk's frozen parameters, and its states once, or twice if updates may have to be taken back, have whole
+ * pages each; in memory a buffer holds what an update or a fetch needs of any chunk. */
+static void disk_areas(struct areas *disk, struct areas *host, const struct ah_partition *partition,
+                       const struct ah_plan *plan, const struct ah_layout *layout)
+{
+    const struct ah_switches *s = &plan->switches;
+    int64_t compute = partition->compute == AH_F32 ? 4 : 2;
+    for (int g = s->layers - s->disk_blocks + 1; g <= s->layers; g++)
+        for (int chunk = 0; chunk < s->chunks; chunk++) {
+            int64_t count = chunk_in(part_of(partition, plan, g), s->chunks), states = 0;
+            int64_t frozen = in_pages(chunk_in(frozen_part(partition, plan, g), s->chunks) * compute);
+            for (int i = 0; i < AH_STATE_COUNT; i++)
+                states += in_pages(state_size(partition, i, count));
+            area_add(disk, ah__disk_frozen_at(layout, g, chunk), frozen);
+            for (int place = 0; place < (partition->step.clips ? 2 : 1); place++)
+                area_add(disk, ah__disk_states_at(layout, g, chunk, place), states);
+            assert_true(layout->slot_bytes >= states);
+            assert_true(layout->slot_bytes >= in_pages(state_size(partition, 0, count)) + frozen);
+        }
+    assert_int_equal(layout->slots_offset % 4096, 0);
+    assert_int_equal(layout->slot_bytes % 4096, 0);
+    for (int i = 0; s->disk_blocks > 0 && i < 2 + s->disk_ahead; i++)
+        area_add(host, layout->slots_offset + i * layout->slot_bytes, layout->slot_bytes);
 }
 
 static void places_every_area_apart_and_totals_agree(void **state)
@@ -321,19 +365,22 @@ static void places_every_area_apart_and_totals_agree(void **state)
                 (int)fixture_draw(&fixture, 0, plan.switches.layers - plan.switches.offload_optimizer);
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
-        struct areas device = {0}, host = {0};
+        struct areas device = {0}, host = {0}, disk = {0};
         for (int g = 0; g < plan.switches.layers + 2; g++)
             group_areas(&device, &host, &fixture, &plan, layout, g);
         shared_areas(&device, &fixture.partition, &plan, layout);
         device_areas(&device, &fixture.partition, &plan, layout);
         host_areas(&host, &fixture.partition, &plan, layout);
         activations_are_where_they_belong(&host, &fixture.partition, &plan, layout);
+        disk_areas(&disk, &host, &fixture.partition, &plan, layout);
         areas_check(&device, layout->device_bytes, 1);
+        areas_check(&disk, layout->disk_bytes, 1);
         areas_check(&host, layout->host_bytes, AH_LAYOUT_ALIGN);
         int64_t device_bytes, host_bytes;
         ah__layout_bytes(&device_bytes, &host_bytes, &fixture.partition, &plan.switches, 0);
         assert_int_equal(device_bytes, layout->device_bytes);
         assert_int_equal(host_bytes, layout->host_bytes);
+        assert_int_equal(ah__layout_disk_bytes(&fixture.partition, &plan.switches), layout->disk_bytes);
         ah__layout_free(layout);
     }
 }

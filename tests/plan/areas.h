@@ -8,7 +8,7 @@
 
 #include "plan/fixture.h"
 
-enum { MOST_AREAS = 32 * (FIXTURE_LAYERS + 2) + 32 };
+enum { MOST_AREAS = 64 * (FIXTURE_LAYERS + 2) + 32 };
 
 struct area {
     int64_t from, bytes;

@@ -116,6 +116,7 @@ static void constants_are_the_rest_of_the_layout(void **state)
         plan.switches.checkpoint = plan.switches.layers;
         plan.switches.selective = plan.switches.staged = plan.switches.offload_activations = 0;
         plan.switches.offload_optimizer = plan.switches.offload_params = plan.switches.shadows = 0;
+        plan.switches.disk_blocks = plan.switches.disk_ahead = 0;
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         int64_t device, host;

@@ -73,7 +73,7 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
 static void draw_fixed(struct world *world)
 {
     struct ah_switches switches = ah__predictor_lowest(&world->predictor);
-    for (int i = 0; i < ah__row_count; i++) {
+    for (int i = 0; i < ah__row_count(&world->predictor); i++) {
         const struct ah_row *row = &ah__rows[i];
         if (row->role != AH_ROLE_PLACE && row->role != AH_ROLE_FLAG)
             continue;
@@ -431,7 +431,8 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
             struct ah_switches *switches = &drawn.switches;
             struct ah_sched_config config;
             struct ah_switches_draw how = {.draw = fixture_draw_with, .context = f, .rarely = 1};
-            how.without = 1U << AH_SWITCH_shadows | 1U << AH_SWITCH_unsharded | 1U << AH_SWITCH_share_embedding_head;
+            how.without = 1U << AH_SWITCH_disk_blocks | 1U << AH_SWITCH_shadows | 1U << AH_SWITCH_unsharded |
+                          1U << AH_SWITCH_share_embedding_head;
             ah__switches_draw(switches, &how);
             ah__sched_config_of(&config, switches, &f->partition, world.predictor.policy);
             int least_buffers = ah__sched_min_buffers(&config);

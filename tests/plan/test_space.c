@@ -37,7 +37,7 @@ static struct ah_plan draw_plan(struct world *world)
     struct fixture *f = &world->fixture;
     int layers = f->partition.layers;
     struct ah_plan plan = {.switches = {.layers = layers, .world_size = 1}};
-    for (int i = 0; i < ah__row_count; i++)
+    for (int i = 0; i < ah__row_count(&world->predictor); i++)
         ah__switch_set(&plan.switches, ah__rows[i].at, (int)fixture_draw(f, -2, layers + 2));
     if (fixture_draw(f, 0, 1))
         plan.switches.buffers = plan.switches.out_of_order = INT_MAX;
@@ -66,7 +66,7 @@ static void what_is_completed_can_run(void **state)
             assert_true(ah__switches_valid(&plan.switches) && ah__plan_within(&measured, &budget));
             assert_int_equal(measured.device_peak_bytes, plan.device_peak_bytes);
             assert_int_equal(measured.host_peak_bytes, plan.host_peak_bytes);
-            for (int row = 0; row < ah__row_count; row++)
+            for (int row = 0; row < ah__row_count(&world.predictor); row++)
                 assert_int_equal(ah__switch_get(&settled.switches, ah__rows[row].at),
                                  ah__switch_get(&plan.switches, ah__rows[row].at));
             assert_true(plan.switches.buffers >= ah__plan_min_buffers(&plan.switches, &world.predictor));

@@ -42,7 +42,8 @@ static inline void world_init(struct world *world, uint64_t seed, int layers, co
     costs->ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
-            costs->lanes.slowdown[a][b] = a == b ? 1 : 1 + (double)fixture_draw(f, 0, 2) / 10;
+            costs->lanes.slowdown[a][b] =
+                a == b || a == AH_LANE_DISK || b == AH_LANE_DISK ? 1 : 1 + (double)fixture_draw(f, 0, 2) / 10;
     assert_ok(ah__predictor_init(&world->predictor, &f->partition, &world->profile, policy));
 }
 

@@ -23,8 +23,22 @@ static void check_gap(const char *state, const struct ah_partition *partition, i
     }
 }
 
+/* The same where only pieces can be looked at, which begin with whole groups of codes. */
+static void check_gap_on_disk(struct ah_run *run, int group, int which, int64_t from, int64_t to)
+{
+    if (ah__state_size(run->partition, which, 1) == 0)
+        return;
+    while (from < to) {
+        int64_t begin = from / AH_CODE8_GROUP * AH_CODE8_GROUP, count = to - begin;
+        char *at;
+        assert_ok(ah__run_disk_at(&at, &count, run, group, which, begin, false));
+        check_gap(at, run->partition, which, from - begin, count);
+        from = begin + count;
+    }
+}
+
 /* Between the parameters of a group everything is zero, and stays so: see AH_PARAM_ALIGN. */
-static void check_gaps(const struct ah_run *run, const struct ah_partition *partition)
+static void check_gaps(struct ah_run *run, const struct ah_partition *partition)
 {
     for (int p = 0; p < partition->param_count; p++) {
         const struct ah_param *param = &partition->params[p];
@@ -34,10 +48,13 @@ static void check_gaps(const struct ah_run *run, const struct ah_partition *part
         if (param->frozen)
             continue;
         end = end < group->trained ? end : group->trained;
+        int64_t from = param->offset + ah__shape_count(&param->shape);
         for (int which = 0; which < AH_STATE_COUNT; which++) {
-            const char *state =
-                ah__run_states(run, param->group) + ah__state_at(&ah__run_layout(run)->groups[param->group], which);
-            check_gap(state, partition, which, param->offset + ah__shape_count(&param->shape), end);
+            const struct ah_layout_group *place = &ah__run_layout(run)->groups[param->group];
+            if (place->on_disk)
+                check_gap_on_disk(run, param->group, which, from, end);
+            else
+                check_gap(ah__run_states(run, param->group) + ah__state_at(place, which), partition, which, from, end);
         }
     }
 }

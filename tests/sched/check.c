@@ -258,9 +258,10 @@ static void check_clipping(const struct checker *c, int64_t k, int g)
 /* No two blocks use one set in an iteration, nor does a speculative update write what another block uses. */
 static void check_sets(const struct checker *c, int64_t k)
 {
-    int first = first_updated(c->config), sets = c->config->switches.layers - first + 1 + c->config->switches.shadows;
-    for (int a = first; a <= c->config->switches.layers; a++)
-        for (int b = first; b <= c->config->switches.layers; b++) {
+    int first = first_updated(c->config), last = c->config->switches.layers - c->config->switches.disk_blocks;
+    int sets = last - first + 1 + c->config->switches.shadows;
+    for (int a = first; a <= last; a++)
+        for (int b = first; b <= last; b++) {
             const struct ah_span *ahead = get(c, k, a, AH_ITEM_UPDATE_SPECULATIVE);
             int set = get(c, k, b, AH_ITEM_PREFETCH)->item.set;
             assert_true(a == b || get(c, k, a, AH_ITEM_PREFETCH)->item.set != set);
@@ -415,6 +416,8 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     c.found = calloc((size_t)((AH_SCHED_MOST_CHUNKS + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
+        if (span->lane == AH_LANE_DISK)
+            continue; /* check_disk.c */
         bool again = span->item.phase == AH_PHASE_BACKWARD &&
                      (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
         const struct ah_span **at =
@@ -434,6 +437,7 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     check_buffers(&c);
     check_sum_places(&c);
     check_stages(&c);
+    check_disk(&c);
     free(c.voided);
     free(c.found);
 }

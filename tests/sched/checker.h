@@ -151,6 +151,9 @@ void hold_add(struct hold *holds, size_t *count, const struct ah_span *from, con
 /* No buffer, of 0 .. buffers-1, is held twice at a time. */
 void check_holds(struct hold *holds, size_t count, int buffers);
 
+/* check_disk.c: blocks on disk, and the buffers of their chunks. */
+void check_disk(const struct checker *c);
+
 /* check_rounds.c: the shares of an iteration's rounds, and the sums of blocks between them. */
 void check_shares(const struct checker *c, int64_t k);
 void check_sums(const struct checker *c, int64_t k);

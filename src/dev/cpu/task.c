@@ -62,6 +62,8 @@ static int task_run(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task 
         return AH_OK;
     case AH_TASK_COLLECTIVE:
         return collective_run(cpu->comm, task);
+    case AH_TASK_DISK:
+        return ah__host_disk(task);
     case AH_TASK_DELAY:
         break; /* regions.h's check refuses it */
     }

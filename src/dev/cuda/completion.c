@@ -164,10 +164,10 @@ cudaError_t ah__cuda_fault(const struct ah_cuda_stream *stream)
     return error == cudaErrorNotReady ? cudaSuccess : error;
 }
 
-/* Writes the host lane's number, for which streams wait. Release order makes its earlier writes visible. */
+/* Writes the number of a lane on a thread, for which streams wait. Release order makes its earlier writes visible. */
 void ah__cuda_host_passed(void *context, struct ah_event event)
 {
-    __atomic_store_n(ah__cuda_passed(context, AH_LANE_HOST), event.sequence, __ATOMIC_RELEASE);
+    __atomic_store_n(ah__cuda_passed(context, event.lane), event.sequence, __ATOMIC_RELEASE);
 }
 
 /* Checks the other ranks. If they have failed, the group is abandoned, which ends all work that waits for them. */

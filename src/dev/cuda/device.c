@@ -296,7 +296,7 @@ static int lanes_open(struct ah_cuda *cuda)
                                      .context = cuda};
     AH_TRY(ah__pool_new(&cuda->pool, cuda->host_threads, -1));
     for (int i = 0; i < AH_LANE_COUNT; i++) {
-        config.kind[i] = i == AH_LANE_HOST ? AH_LANE_THREAD : AH_LANE_ELSEWHERE;
+        config.kind[i] = ah__cuda_on_thread((enum ah_lane)i) ? AH_LANE_THREAD : AH_LANE_ELSEWHERE;
         config.core[i] = -1;
     }
     config.pool[AH_LANE_HOST] = cuda->pool;

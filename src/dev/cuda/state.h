@@ -42,8 +42,14 @@ struct ah_cuda_slot {
     int64_t next_ns; /* earliest start of works already reported that waited for it */
 };
 
-/* A lane as a stream. Slot s % AH_LANE_RING belongs to the lane's s-th work until it is reported. The host lane has no
- * stream. */
+/* Returns true for lanes whose works run on a thread of the host. */
+static inline bool ah__cuda_on_thread(enum ah_lane lane)
+{
+    return lane == AH_LANE_HOST || lane == AH_LANE_DISK;
+}
+
+/* A lane as a stream. Slot s % AH_LANE_RING belongs to the lane's s-th work until it is reported. Lanes on a thread
+ * have no stream. */
 struct ah_cuda_stream {
     struct ah_cuda *cuda;
     enum ah_lane lane;

@@ -26,11 +26,11 @@ static int wait_enqueue(struct ah_cuda *cuda, const struct ah_cuda_stream *strea
     struct ah_cuda_stream *other = &cuda->stream[event.lane];
     if (event.sequence <= other->reported || other == stream)
         return AH_OK;
-    if (event.lane != AH_LANE_HOST) {
+    if (!ah__cuda_on_thread(event.lane)) {
         AH_CUDA_TRY(cudaStreamWaitEvent(stream->work, ah__cuda_slot(other, event.sequence)->end, 0));
         return AH_OK;
     }
-    CUresult error = cuda->library.cuStreamWaitValue64(stream->work, number_of(cuda, AH_LANE_HOST), event.sequence,
+    CUresult error = cuda->library.cuStreamWaitValue64(stream->work, number_of(cuda, event.lane), event.sequence,
                                                        CU_STREAM_WAIT_VALUE_GEQ);
     return error == CUDA_SUCCESS ? AH_OK : ah__fail(AH_EDEVICE, "cuStreamWaitValue64: CUDA error %d", (int)error);
 }
@@ -155,7 +155,7 @@ int ah__cuda_submit(struct ah_dev *dev, const struct ah_work *work, struct ah_ev
 {
     struct ah_cuda *cuda = (struct ah_cuda *)dev;
     AH_TRY(ah__lanes_submit(cuda->lanes, work, done));
-    if (work->lane != AH_LANE_HOST)
+    if (!ah__cuda_on_thread(work->lane))
         stream_submit(&cuda->stream[work->lane], work, done->sequence);
     return AH_OK;
 }
@@ -270,7 +270,7 @@ int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
     AH_TRY(ah__lanes_wait_any(cuda->lanes, done));
     struct ah_cuda_stream *stream = &cuda->stream[done->lane];
     struct ah_cuda_slot *slot = ah__cuda_slot(stream, ++stream->reported);
-    bool lives = done->lane != AH_LANE_HOST && times_fill(stream, slot, done);
+    bool lives = !ah__cuda_on_thread(done->lane) && times_fill(stream, slot, done);
     slot->sequence = stream->reported;
     slot->end_ns = done->end_ns;
     int64_t now_ns = ah__host_now_ns();
@@ -332,7 +332,7 @@ int ah__cuda_streams_open(struct ah_cuda *cuda)
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         cuda->stream[i].cuda = cuda;
         cuda->stream[i].lane = (enum ah_lane)i;
-        if (i != AH_LANE_HOST)
+        if (!ah__cuda_on_thread((enum ah_lane)i))
             AH_TRY(stream_open(&cuda->stream[i]));
     }
     AH_TRY(values_check(cuda));

@@ -58,7 +58,8 @@ int ah__cuda_task(struct ah_cuda *cuda, enum ah_lane lane, const struct ah_task 
         return ah__cuda_status("sqnorm", ah__cuda_sqnorm(stream->work, task, stream->partials));
     case AH_TASK_CLIP:
         return ah__cuda_status("clip", ah__cuda_clip(stream->work, task));
-    case AH_TASK_DELAY: /* regions.h's check refuses it */
+    case AH_TASK_DELAY: /* regions.h's check refuses both */
+    case AH_TASK_DISK:
     case AH_TASK_COLLECTIVE:
         break;
     }
@@ -67,9 +68,9 @@ int ah__cuda_task(struct ah_cuda *cuda, enum ah_lane lane, const struct ah_task 
 
 /* ---- the host lane ----------------------------------------------------------------------------------------------- */
 
-static int host_task(struct ah_cuda *cuda, const struct ah_task *task)
+static int host_task(struct ah_cuda *cuda, enum ah_lane lane, const struct ah_task *task)
 {
-    AH_TRY(ah__regions_check(&cuda->regions, AH_LANE_HOST, task));
+    AH_TRY(ah__regions_check(&cuda->regions, lane, task));
     switch (task->type) {
     case AH_TASK_COPY:
         memcpy(task->as.copy.to, task->as.copy.from, (size_t)task->as.copy.bytes);
@@ -86,6 +87,8 @@ static int host_task(struct ah_cuda *cuda, const struct ah_task *task)
         *task->as.clip.scale =
             ah__clip_scale(ah__clip_norm(task->as.clip.squares, task->as.clip.count), task->as.clip.limit);
         return AH_OK;
+    case AH_TASK_DISK:
+        return ah__host_disk(task);
     case AH_TASK_PROGRAM:
     case AH_TASK_COLLECTIVE:
     case AH_TASK_DELAY:
@@ -104,10 +107,10 @@ int ah__cuda_host_work(void *context, const struct ah_work *work, struct ah_done
     struct ah_cuda *cuda = context;
     int status = AH_OK;
     if (cuda->jitter_seed)
-        ah__host_sleep_until(ah__host_now_ns() + ah__cuda_jitter_ns(&cuda->stream[AH_LANE_HOST]));
+        ah__host_sleep_until(ah__host_now_ns() + ah__cuda_jitter_ns(&cuda->stream[work->lane]));
     done->start_ns = ah__host_now_ns();
     for (int i = 0; i < work->tasks && status == AH_OK; i++)
-        status = host_task(cuda, &work->task[i]);
+        status = host_task(cuda, work->lane, &work->task[i]);
     done->end_ns = ah__host_now_ns();
     return status;
 }

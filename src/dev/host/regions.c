@@ -38,9 +38,9 @@ void ah__regions_clear(struct ah_regions *regions)
 enum side { SIDE_NONE, SIDE_DEVICE, SIDE_HOST };
 
 /* The sides that each lane may use: sources and destinations of copies, operands of arithmetic, of programs, buffers of
- * collectives, operands of optimizer updates. */
+ * collectives, operands of optimizer updates, memory of reads and writes of a disk. */
 static const struct lane_row {
-    enum side from, to, compute, programs, collectives, updates;
+    enum side from, to, compute, programs, collectives, updates, disk;
 } lane_table[AH_LANE_COUNT] = {
     [AH_LANE_COMPUTE] = {.from = SIDE_DEVICE,
                          .to = SIDE_DEVICE,
@@ -55,6 +55,7 @@ static const struct lane_row {
                       .compute = SIDE_DEVICE,
                       .collectives = SIDE_DEVICE,
                       .updates = SIDE_DEVICE},
+    [AH_LANE_DISK] = {.disk = SIDE_HOST},
 };
 
 static bool region_holds(const struct ah_region *region, const void *at, int64_t bytes)
@@ -311,6 +312,9 @@ int ah__regions_check(struct ah_regions *regions, enum ah_lane lane, const struc
         return span_check(regions, row->compute, task->as.clip.scale, (int64_t)sizeof(float), "clip scale", -1);
     case AH_TASK_COLLECTIVE:
         return row->collectives ? collective_check(regions, row->collectives, task) : lane_refuse("collective");
+    case AH_TASK_DISK:
+        return row->disk ? span_check(regions, row->disk, task->as.disk.memory, task->as.disk.bytes, "disk", -1)
+                         : lane_refuse("disk");
     case AH_TASK_DELAY:
         break; /* only simulated devices run it */
     }

@@ -11,6 +11,7 @@
 int ah__host_adam(struct ah_pool *pool, const struct ah_task *task);
 int ah__host_sqnorm(struct ah_pool *pool, const struct ah_task *task);
 int ah__host_cast(struct ah_pool *pool, const struct ah_task *task);
+int ah__host_disk(const struct ah_task *task); /* needs no pool. The status of the read or write */
 int ah__host_expand(struct ah_pool *pool, const struct ah_task *task); /* the task must have been checked */
 
 #endif

@@ -155,6 +155,11 @@ int ah__host_expand(struct ah_pool *pool, const struct ah_task *task)
     return host->host_expand(pool, task);
 }
 
+int ah__host_disk(const struct ah_task *task)
+{
+    return host->host_disk(task);
+}
+
 struct ah_comm *ah__comm(void)
 {
     return host->comm();

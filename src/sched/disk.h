@@ -1,0 +1,13 @@
+/* Chooses what a disk's lane does next, and when chunks of blocks on disk are updated. Private to sched/. */
+#ifndef AH_SCHED_DISK_H
+#define AH_SCHED_DISK_H
+
+#include "sched/next.h"
+
+/* Returns true unless the fetch is of a block on disk and its next chunk has not been read; sets the item's slot. */
+bool ah__disk_arrived(const struct ah_sched *sched, struct ah_next *next);
+/* Makes the update of the oldest chunk of states that has arrived from disk. */
+bool ah__disk_update_next(const struct ah_sched *sched, struct ah_next *next);
+bool ah__disk_next(const struct ah_sched *sched, struct ah_next *next);
+
+#endif

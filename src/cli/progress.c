@@ -65,6 +65,8 @@ static void format(char *line, size_t size, const struct ah_progress *progress, 
     for (size_t i = 0; known && i < sizeof lanes / sizeof lanes[0] && used > 0 && (size_t)used < size; i++)
         used += snprintf(line + used, size - (size_t)used, "%s%s %.0f%%", i ? " " : "  ", lanes[i],
                          100 * step->lane_busy[i]);
+    if (known && step->lane_busy[AH_LANE_DISK] > 0 && used > 0 && (size_t)used < size)
+        snprintf(line + used, size - (size_t)used, " disk %.0f%%", 100 * step->lane_busy[AH_LANE_DISK]);
 }
 
 static int columns(FILE *to)

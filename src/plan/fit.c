@@ -107,7 +107,7 @@ int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *bud
 static void shadows_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan->switches;
-    int64_t shadows = ah__trained_on_host(switches);
+    int64_t shadows = ah__trained_on_host(switches) - ah__trained_on_disk(switches);
     int64_t set_bytes = ah__layout_set_bytes(partition, switches);
     if (set_bytes == 0) /* nothing of a block is trained */
         return;

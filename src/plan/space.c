@@ -23,6 +23,13 @@ static int most_params(const struct ah_switches *switches, const struct ah_predi
     return ah__trained_on_host(switches);
 }
 
+/* Blocks on disk have a second place there. */
+static int most_shadows(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    (void)predictor;
+    return ah__trained_on_host(switches) - ah__trained_on_disk(switches);
+}
+
 static int most_staged(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     return ah__predictor_stages(predictor) ? ah__trained_on_host(switches) : 0;
@@ -91,7 +98,7 @@ const struct ah_row ah__rows[] = {
     {AH_SWITCH_chunks, AH_ROLE_ORDER, most_chunks},
     {AH_SWITCH_out_of_order, AH_ROLE_ORDER, most_overtaken},
     {AH_SWITCH_prefetch_distance, AH_ROLE_ORDER, most_ahead},
-    {AH_SWITCH_shadows, AH_ROLE_REST, most_params},
+    {AH_SWITCH_shadows, AH_ROLE_REST, most_shadows},
     {AH_SWITCH_unsharded, AH_ROLE_REST, ah__plan_most_unsharded},
     {AH_SWITCH_disk_blocks, AH_ROLE_SPILL, most_on_disk},
     {AH_SWITCH_disk_ahead, AH_ROLE_ORDER, most_read_ahead},

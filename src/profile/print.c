@@ -85,12 +85,16 @@ static void link_print(struct ah_buf *buf, const struct ah_profile *profile)
                    (double)profile->h2d_both_bytes_per_s * 1e-9);
     ah__buf_printf(buf, "d2h      %8.2f   %8.2f\n", (double)profile->d2h_bytes_per_s * 1e-9,
                    (double)profile->d2h_both_bytes_per_s * 1e-9);
+    if (profile->drive.read_bytes_per_s)
+        ah__buf_printf(buf, "disk     %8.2f read, %.2f written; a small read takes %.0f us\n",
+                       (double)profile->drive.read_bytes_per_s * 1e-9, (double)profile->drive.write_bytes_per_s * 1e-9,
+                       (double)profile->drive.latency_ns * 1e-3);
 }
 
 /* Prints slowdowns: the factor by which the row's lane takes longer while the column's is busy. */
 static void lanes_print(struct ah_buf *buf, const struct ah_profile *profile)
 {
-    int lanes = profile->world_size > 1 ? AH_LANE_COUNT : AH_LANE_COMM;
+    int lanes = profile->world_size > 1 ? AH_LANE_DISK : AH_LANE_COMM; /* a disk slows nothing */
     ah__buf_printf(buf, "\nslowdown of   while");
     for (int b = 0; b < lanes; b++)
         ah__buf_printf(buf, " %8s", ah_lane_name((enum ah_lane)b));

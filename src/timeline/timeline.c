@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* Most items of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload,
- * states in, update on the host or staged, activations and sums out and in, two reads of parameters from disk, reads and
- * writes of states. Prefetch, states in, update and what it reads and writes run a second time after a speculative
- * update that did not count. */
+ * states in, update on the host or staged, activations and sums out and in, two reads of parameters from disk, reads
+ * and writes of states. Prefetch, states in and update run a second time after a speculative update that did not count,
+ * and so do reads and writes for it. */
 enum { ITEMS_PER_PARTITION = 26, ITEMS_IN_CHUNKS = 14, ITEMS_PER_ITERATION = 3 };
 
 int ah__timeline_new(struct ah_timeline **out, int layers, int chunks, int rounds)

@@ -34,7 +34,8 @@ AH_LANE_H2D = 1
 AH_LANE_D2H = 2
 AH_LANE_HOST = 3
 AH_LANE_COMM = 4
-AH_LANE_COUNT = 5
+AH_LANE_DISK = 5
+AH_LANE_COUNT = 6
 AH_SWITCHES_INTS = 32
 AH_MICRO_BATCH_WHOLE = 0
 AH_MICRO_BATCH_AUTO = -1
@@ -233,6 +234,7 @@ class ah_dev_options(Structure):
         ("host_threads", c_int),
         ("link_bytes_per_s", c_int64),
         ("jitter_seed", c_uint64),
+        ("disk", c_char_p),
     ]
 
 
@@ -280,7 +282,9 @@ class ah_switches(Structure):
         ("prefetch_distance", c_int),
         ("shadows", c_int),
         ("passes", c_int),
-        ("reserved", c_int * 13),
+        ("disk_blocks", c_int),
+        ("disk_ahead", c_int),
+        ("reserved", c_int * 11),
     ]
 
 
@@ -302,6 +306,9 @@ class ah_plan(Structure):
         ("blocks_frozen", c_bool),
         ("head_frozen", c_bool),
         ("blocks_adapted", c_bool),
+        ("disk_peak_bytes", c_int64),
+        ("disk_read_bytes", c_int64),
+        ("disk_written_bytes", c_int64),
     ]
 
 
@@ -309,6 +316,7 @@ class ah_budget(Structure):
     _fields_ = [
         ("device_bytes", c_int64),
         ("host_bytes", c_int64),
+        ("disk_bytes", c_int64),
     ]
 
 

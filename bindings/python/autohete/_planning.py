@@ -43,15 +43,17 @@ class _Artefacts:
         return self.new(c.ah_partition_new, c.ah_partition_free, graph, ctypes.byref(step))
 
 
-def plan(model, *, batch=8, seq=None, dtype="fp32", device="auto", device_memory=None, host_memory=None, threads=0,
-         host_threads=0, link=None, policy="autohete", plan="auto", clip=1.0, micro_batch=None, profile=None):
+def plan(model, *, batch=8, seq=None, dtype="fp32", device="auto", device_memory=None, host_memory=None, disk=None,
+         disk_space=None, threads=0, host_threads=0, link=None, policy="autohete", plan="auto", clip=1.0,
+         micro_batch=None, profile=None):
     """Profiles one block on the device (or loads the saved `profile`) and plans: struct ah_plan as a dictionary."""
     out = _c.ah_plan()
-    budget = _c.ah_budget(size("device_memory", device_memory), size("host_memory", host_memory))
+    budget = _c.ah_budget(size("device_memory", device_memory), size("host_memory", host_memory),
+                          size("disk_space", disk_space))
     policy, plan = text("policy", policy), text("plan", plan)
     options = _c.ah_dev_options(threads=whole("threads", threads, 0, INT_MOST),
                                 host_threads=whole("host_threads", host_threads, 0, INT_MOST),
-                                link_bytes_per_s=rate("link", link))
+                                link_bytes_per_s=rate("link", link), disk=optional_text("disk", disk))
     with _Artefacts() as made:
         partition = made.partition(model, whole("batch", batch, 1), seq, dtype, clip, micro_batch)
         if profile is not None:

@@ -66,8 +66,8 @@ class Trainer(Handle):
 
     _name, _free = "trainer", c.ah_trainer_close
 
-    def __init__(self, model=None, data=None, *, device_memory=None, host_memory=None, threads=0, host_threads=0,
-                 link=None, on_note=None, on_fault=None, **options):
+    def __init__(self, model=None, data=None, *, device_memory=None, host_memory=None, disk=None, disk_space=None,
+                 threads=0, host_threads=0, link=None, on_note=None, on_fault=None, **options):
         self.close()
         self._calls, self._stop = Calls(), ctypes.c_int(0)
         self._options = taken = _c.ah_train_options()  # what it points to lives as long as the trainer
@@ -75,7 +75,9 @@ class Trainer(Handle):
         if isinstance(options.get("micro_batch"), str) and options["micro_batch"] == "auto":
             options["micro_batch"] = _c.AH_MICRO_BATCH_AUTO
         fill(taken, dict(options, model_path=model, data_path=data_text(data)))
-        taken.budget = _c.ah_budget(size("device_memory", device_memory), size("host_memory", host_memory))
+        taken.budget = _c.ah_budget(size("device_memory", device_memory), size("host_memory", host_memory),
+                                    size("disk_space", disk_space))
+        taken.dev.disk = optional_text("disk", disk)
         taken.dev.threads = whole("threads", threads, 0, INT_MOST)
         taken.dev.host_threads = whole("host_threads", host_threads, 0, INT_MOST)
         taken.dev.link_bytes_per_s = rate("link", link)

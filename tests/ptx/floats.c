@@ -184,10 +184,16 @@ EACH(f32_sin, wave(in, (double)X(A), sin((double)X(A))))
 EACH(f32_cos, wave(in, (double)X(A), cos((double)X(A))))
 
 /* The upper half of a double alone is read and written. The ISA calls it gross and says no error: here one place. */
+static double flushed64(double x)
+{
+    return fpclassify(x) == FP_SUBNORMAL ? copysign(0, x) : x;
+}
 static uint64_t reciprocal_gross(const struct ptx_instr *in, uint64_t a)
 {
-    double x = 1 / f64_of(a & ~0xFFFFFFFFULL);
+    double x = flushed64(1 / flushed64(f64_of(a & ~0xFFFFFFFFULL)));
     uint64_t upper = bits64_of(x) >> 32;
+    if (x != x)
+        return 0x7FFFFFFFULL << 32;
     if (isfinite(x) && x != 0)
         upper += (uint64_t)(int64_t)end_of(in);
     return upper << 32;

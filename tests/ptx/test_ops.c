@@ -137,6 +137,9 @@ static const struct op_case cases[] = {
     {"div.rn.f64 %fd0, %fd1, %fd2;", 0x3FF0000000000000, 0x4008000000000000, 0, 0x3FD5555555555555},
     {"rcp.rn.f64 %fd0, %fd1;", 0x4008000000000000, 0, 0, 0x3FD5555555555555},
     {"rcp.approx.ftz.f64 %fd0, %fd1;", 0x4000000000000000, 0, 0, 0x3FE0000000000000},
+    {"rcp.approx.ftz.f64 %fd0, %fd1;", 0x800FFFFF00000000, 0, 0, 0xFFF0000000000000}, /* a denormal is zero */
+    {"rcp.approx.ftz.f64 %fd0, %fd1;", 0x7FE8000000000000, 0, 0, 0},
+    {"rcp.approx.ftz.f64 %fd0, %fd1;", 0x7FF0000100000000, 0, 0, 0x7FFFFFFF00000000},
     {"sqrt.rn.f64 %fd0, %fd1;", 0x4010000000000000, 0, 0, 0x4000000000000000},
     {"neg.f64 %fd0, %fd1;", 0, 0, 0, 0x8000000000000000},
     {"abs.f64 %fd0, %fd1;", 0xBFF0000000000000, 0, 0, 0x3FF0000000000000},

@@ -1,5 +1,7 @@
 #include "run/exact.h"
 
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "dev/host/states.h"
 #include "plan/config.h"
@@ -166,6 +168,22 @@ struct ah_plan exact_resident(const struct tiny *tiny)
                                          .buffers = layers + 1,
                                          .prefetch_distance = 1},
                             .policy = "resident"};
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double exact_limit(const struct exact_device *device, struct tiny *tiny)
+{
+    const struct ah_dev_options options = {.threads = 1, .host_threads = 1};
+    struct ah_plan resident = exact_resident(tiny);
+    struct outcome outcome;
+    exact_train(&outcome, device, tiny, &resident, &options);
+    qsort(outcome.norm, TINY_STEPS, sizeof *outcome.norm, by_value);
+    return outcome.norm[TINY_STEPS / 2];
 }
 
 /* The other switches and the device's settings: drawn. */

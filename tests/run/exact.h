@@ -19,6 +19,8 @@ void exact_train(struct outcome *outcome, const struct exact_device *device, str
 /* The same, or the case fails and prints what the second was trained with. */
 void exact_same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan,
                 const struct ah_dev_options *options);
+/* The middle one of the norms that `resident` gives without clipping: some steps exceed it, others do not. */
+double exact_limit(const struct exact_device *device, struct tiny *tiny);
 /* Every (c, p, o) and every (c, selective) under the policy, the other switches and the device's options drawn, with
  * clipping where the tiny model clips: all as resident. Of these one in `of`, others in each loop of a case. */
 void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy, int of);

@@ -1,7 +1,6 @@
 /* Frozen parameters and adapters: the same bits under every plan, what is frozen stays, what is trained learns as it
  * does where all is trained. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "bind/bind.h"
 #include "dev/host/codes.h"
@@ -29,23 +28,6 @@ static const struct ah_tuning frozen_but_one = {.freeze = "embedding, head, bloc
 static const struct ah_tuning frozen_most = {.freeze = "embedding, blocks:1-3"};
 static const struct ah_tuning frozen_parts = {.freeze = "*.mlp.*,*ln_1.weight,*.attn.c_attn.bias"};
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The middle one of the norms that are there without clipping: some steps exceed it, others do not. */
-static double limit_of(struct tiny *tiny)
-{
-    const struct ah_dev_options options = {.threads = 1, .host_threads = 1};
-    struct ah_plan resident = exact_resident(tiny);
-    struct outcome outcome;
-    exact_train(&outcome, &cpu, tiny, &resident, &options);
-    qsort(outcome.norm, TINY_STEPS, sizeof *outcome.norm, by_value);
-    return outcome.norm[TINY_STEPS / 2];
-}
-
 enum { NO_CLIP, CLIPS };
 
 static void every_plan(enum ah_dtype dtype, const char *config, int clips, int micro_batches,
@@ -56,7 +38,7 @@ static void every_plan(enum ah_dtype dtype, const char *config, int clips, int m
     tiny_init_tuned(&tiny, dtype, config, clips ? never : 0, 2, micro_batches, tuning);
     assert_true(tiny.partition->frozen);
     if (clips)
-        tiny.clip = limit_of(&tiny);
+        tiny.clip = exact_limit(&cpu, &tiny);
     exact_every_plan(&cpu, &tiny, policy, sample());
     tiny_fini(&tiny);
 }

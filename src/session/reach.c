@@ -109,6 +109,15 @@ static int advise(const struct ah_session *session)
     return ah__fail(AH_EBUDGET, "%s; %s would do within this budget%s", refusal, advice.change, speed);
 }
 
+/* A plan that is given may keep blocks on disk where no folder is. */
+static int disk_check(const struct ah_session *session)
+{
+    int blocks = session->plan.switches.disk_blocks;
+    if (blocks == 0 || session->options.dev.disk)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "--plan: found disk=%d, expected --disk with a folder for them", blocks);
+}
+
 static int choose_micro_batch(struct ah_session *session)
 {
     const struct ah_micro_batch_options options = ah__session_step(session);
@@ -124,7 +133,7 @@ static int choose_micro_batch(struct ah_session *session)
     session->partition = chosen.partition;
     session->profile = chosen.profile;
     session->plan = chosen.plan;
-    return AH_OK;
+    return disk_check(session);
 }
 
 static int make_plan(struct ah_session *session)
@@ -138,10 +147,7 @@ static int make_plan(struct ah_session *session)
                                session->options.policy, &search);
     if (status == AH_EBUDGET && (session->dev || session->hardware) && !session->options.fixed_micro_batch)
         return advise(session);
-    if (status == AH_OK && session->plan.switches.disk_blocks > 0 && !session->options.dev.disk)
-        return ah__fail(AH_EINPUT, "--plan: found disk=%d, expected --disk with a folder for them",
-                        session->plan.switches.disk_blocks);
-    return status;
+    return status == AH_OK ? disk_check(session) : status;
 }
 
 /* Makes the plan on rank 0 and sends it to all ranks: it is plain data, and all ranks have the same version. */

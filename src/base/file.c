@@ -70,6 +70,36 @@ int ah__path_real(char **out, const char *path)
     return errno == ENOMEM ? ah__fail(AH_ENOMEM, "%s: out of host memory", path) : fail_io(path, "find");
 }
 
+/* Gives `before`, a comma unless it is null, and the path of `length` bytes: absolute if it exists. */
+static int path_append(char **out, const char *before, const char *path, size_t length)
+{
+    char *given, *real = NULL;
+    AH_TRY(ah__sprintf(&given, "%.*s", (int)length, path));
+    int status = ah__path_real(&real, given);
+    if (status == AH_OK)
+        status = ah__sprintf(out, "%s%s%s", before ? before : "", before ? "," : "", real ? real : given);
+    ah__free(real);
+    ah__free(given);
+    return status;
+}
+
+int ah__paths_real(char **out, const char *paths)
+{
+    char *all = NULL;
+    for (const char *at = paths;; at++) {
+        char *before = all;
+        size_t length = strcspn(at, ",");
+        int status = path_append(&all, before, at, length);
+        ah__free(before);
+        AH_TRY(status);
+        at += length;
+        if (!*at)
+            break;
+    }
+    *out = all;
+    return AH_OK;
+}
+
 int ah__path_same(bool *same, const char *a, const char *b)
 {
     char *left, *right;

@@ -54,6 +54,9 @@ int ah__folder_remove(const char *path);
 int ah__folder_sync(const char *path);
 /* Gives the absolute path without links, freed by ah__free; *out is null if PATH does not exist. AH_EIO, AH_ENOMEM. */
 int ah__path_real(char **out, const char *path);
+/* Gives the same for each of several paths with commas between; what does not exist stays as it is. Freed by
+ * ah__free. */
+int ah__paths_real(char **out, const char *paths);
 /* Sets *same if both paths lead to the same existing file or folder. AH_EIO, AH_ENOMEM. */
 int ah__path_same(bool *same, const char *a, const char *b);
 bool ah__path_exists(const char *path);

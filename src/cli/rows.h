@@ -7,6 +7,7 @@
 #define AH_WORDS(list) .words = list,
 #define AH_ANY
 #define AH_ARG_PATH AH_ARG_TEXT
+#define AH_ARG_PATHS AH_ARG_TEXT
 #define AH_ROW_0(...)
 #define AH_ROW_1(name_, kind_, group_, at_, meta_, help_, ...)                                                         \
     {name_, kind_, at_, meta_, .help = help_, .group = group_, __VA_ARGS__},

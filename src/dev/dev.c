@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 
 enum { NAME_BYTES = 65 };
 
@@ -104,11 +105,15 @@ int ah_dev_open(struct ah_dev **out, const char *name, const struct ah_dev_optio
         own = *options;
     AH_TRY(name_parse(kind, &own.ordinal, name));
     AH_TRY(options_check(&own));
-    AH_TRY(strcmp(kind, "auto") == 0 ? open_auto(out, &own) : open_kind(out, kind, &own));
-    int status = own.disk ? ah__strdup(&(*out)->disk, own.disk) : AH_OK;
-    if (status != AH_OK)
-        ah_dev_close(*out);
-    return status;
+    struct ah_dev *dev;
+    AH_TRY(strcmp(kind, "auto") == 0 ? open_auto(&dev, &own) : open_kind(&dev, kind, &own));
+    int status = own.disk ? ah__paths_real(&dev->disk, own.disk) : AH_OK;
+    if (status != AH_OK) {
+        ah_dev_close(dev);
+        return status;
+    }
+    *out = dev;
+    return AH_OK;
 }
 
 void ah_dev_close(struct ah_dev *dev)

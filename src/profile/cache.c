@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/loaded.h"
+#include "dev/host/disk.h"
 #include "profile/profile.h"
 
 enum { HEAD = 17 }; /* 16 hex digits and a line break */
@@ -50,9 +51,15 @@ static int entry_path(char **out, const char *folder, uint64_t key)
     return ah__sprintf(out, "%s/profile-%016" PRIx64 ".json", folder, key);
 }
 
+/* A drive has other free bytes by now. */
+static bool drive_renew(struct ah_profile *profile, const struct ah_dev *dev)
+{
+    return !dev->disk || ah__disk_free_bytes(&profile->drive.free_bytes, dev->disk) == AH_OK;
+}
+
 /* Loads a cached profile. False: there is none that can be used. */
 static bool entry_load(struct ah_profile **out, int64_t *age_s, const char *path, const struct ah_partition *partition,
-                       const struct ah_dev_info *info)
+                       const struct ah_dev *dev, const struct ah_dev_info *info)
 {
     struct stat file;
     struct ah_profile *profile;
@@ -69,7 +76,8 @@ static bool entry_load(struct ah_profile **out, int64_t *age_s, const char *path
     ah__free(text);
     if (!found)
         return false;
-    if (profile->partition_signature != partition->signature || profile->device_signature != info->signature) {
+    if (profile->partition_signature != partition->signature || profile->device_signature != info->signature ||
+        !drive_renew(profile, dev)) {
         ah_profile_free(profile);
         return false;
     }
@@ -138,7 +146,7 @@ static int measure_with_path(struct ah_profile **out, int64_t *kept_s, const cha
     struct ah_profile *profile = NULL;
     dev->ops->info(dev, &info);
     if (path && !options->renew)
-        entry_load(&profile, kept_s, path, partition, &info);
+        entry_load(&profile, kept_s, path, partition, dev, &info);
     int status = profile_share(&profile, comm);
     if (status == AH_OK && !profile) {
         status = ah__comm_agree(comm, ah__profile_measure_like(&profile, partition, dev, like, NULL));
@@ -186,7 +194,7 @@ int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const str
     if (options->cache)
         AH_TRY(entry_path(&path, options->cache, key));
     int status = ah__profile_fits(partition, dev);
-    if (status == AH_OK && path && !options->renew && entry_load(out, kept_s, path, partition, &info)) {
+    if (status == AH_OK && path && !options->renew && entry_load(out, kept_s, path, partition, dev, &info)) {
         ah__free(path);
         return AH_OK;
     }

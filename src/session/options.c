@@ -21,6 +21,15 @@ static int add_path(cJSON *object, const char *key, const char *path)
     return status;
 }
 
+static int add_paths(cJSON *object, const char *key, const char *paths)
+{
+    char *real;
+    AH_TRY(ah__paths_real(&real, paths));
+    int status = ah__json_add_string(object, key, real);
+    ah__free(real);
+    return status;
+}
+
 int ah__option_add(cJSON *object, const char *key, enum ah_option_kind kind, const void *at)
 {
     switch (kind) {
@@ -28,6 +37,8 @@ int ah__option_add(cJSON *object, const char *key, enum ah_option_kind kind, con
         return ah__json_add_string(object, key, *(const char *const *)at);
     case AH_OPTION_PATH:
         return add_path(object, key, *(const char *const *)at);
+    case AH_OPTION_PATHS:
+        return add_paths(object, key, *(const char *const *)at);
     case AH_OPTION_FLAG:
         return ah__json_add_bool(object, key, *(const bool *)at);
     case AH_OPTION_REAL:
@@ -48,6 +59,7 @@ int ah__option_read(void *at, const struct ah_json *json, const char *key, enum 
     switch (kind) {
     case AH_OPTION_TEXT:
     case AH_OPTION_PATH:
+    case AH_OPTION_PATHS:
         return ah__json_string(at, json, key);
     case AH_OPTION_FLAG:
         return ah__json_bool(at, json, key);

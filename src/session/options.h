@@ -16,6 +16,7 @@ enum ah_option_kind {
     AH_OPTION_FLAG,
     AH_OPTION_TEXT,
     AH_OPTION_PATH,
+    AH_OPTION_PATHS,
     AH_OPTION_SWITCH,
     AH_OPTION_KINDS
 };
@@ -32,6 +33,7 @@ enum ah_option_resume { AH_RESUME_FREE, AH_RESUME_ANEW, AH_RESUME_KEPT };
 #define AH_TYPE_INT int
 #define AH_TYPE_TEXT const char *
 #define AH_TYPE_PATH const char *
+#define AH_TYPE_PATHS const char *
 #define AH_TYPE_SWITCH const char *
 
 #define AH_DEFAULT(value) value

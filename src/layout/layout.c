@@ -20,8 +20,8 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
         .host_grad_offset = -1, .param_offset = -1, .grad_offset = -1, .host_frozen_offset = -1, .frozen_offset = -1};
     g->on_host = ah__on_host(switches, group);
     g->on_disk = ah__on_disk(switches, group);
-    g->state_bytes = g->on_host ? sizes->state[class] : sizes->device_state[class];
-    g->moment_bytes = sizes->moment[class];
+    g->state_bytes = g->on_host ? sizes->state[class][0] : sizes->device_state[class];
+    g->moment_bytes = sizes->state[class][1];
     if (!g->on_host)
         g->state_offset = place(&layout->device_bytes, sizes->device_states[class]);
     else

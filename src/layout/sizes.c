@@ -77,6 +77,8 @@ static void measure_work(struct ah_sizes *sizes, const struct ah_partition *part
         work = max_bytes(work, work_of(&code[class], 1U << AH_PROGRAM_FORWARD_DROP));
     work = max_bytes(work, work_of(&code[AH_CLASS_BLOCK], block_programs(switches)));
     sizes->work = round_up(max_bytes(work, partition->work_bytes_least));
+    for (int class = 0; class < partition->class_count; class ++)
+        sizes->program_work = max_bytes(sizes->program_work, ah__code_work_bytes(&code[class]));
 }
 
 /* Returns the bytes of `count` elements in the compute dtype, rounded up to equal parts for all ranks. */
@@ -103,9 +105,9 @@ static void measure_sums(struct ah_sizes *sizes, const struct ah_partition *part
     bool rounds = ah__rounds(switches, sizes->micro_batches) > 1;
     bool late = partition->shared_group == 0 || ah__share_gradients(switches, partition->step.clips);
     sizes->embedded = late ? sizes->micro_batches : sizes->at_once;
+    sizes->sum = round_up(ah__block_group(partition)->trained * (int64_t)sizeof(float));
     if (partition->step.infers)
         return;
-    sizes->sum = round_up(ah__block_group(partition)->trained * (int64_t)sizeof(float));
     sizes->sum_places = sizes->sum == 0 ? 0 : rounds ? AH_SUM_PLACES : partition->compute != AH_F32 ? 1 : 0;
     sizes->host_sums = rounds ? ah__trained_blocks(switches) * sizes->sum : 0;
 }
@@ -123,14 +125,16 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
         int ranks = ah__world_size(switches);
         int64_t part = ah__part_count(of->trained, ranks), read = ranks > 1 ? part : of->count;
         sizes->on_host[class] = ah__on_host(switches, group);
-        sizes->state[class] = round_up(ah__state_size(partition, 0, part));
-        sizes->moment[class] = round_up(ah__state_size(partition, 1, part));
-        int64_t updated = 2 * sizes->moment[class] + round_up(ah__state_size(partition, AH_STATE_REST, part));
-        sizes->states[class] = sizes->state[class] + updated;
+        for (int which = 0; which < AH_STATE_COUNT; which++) {
+            sizes->state[class][which] = round_up(ah__state_size(partition, which, part));
+            sizes->states[class] += sizes->state[class][which];
+        }
+        int64_t updated = partition->step.infers ? 0 : sizes->states[class] - sizes->state[class][0];
         sizes->device_state[class] = round_up(ah__state_size(partition, 0, read));
-        sizes->device_states[class] = sizes->device_state[class] + (partition->step.infers ? 0 : updated);
+        sizes->device_states[class] = sizes->device_state[class] + updated;
         sizes->buffer[class] = parts_bytes(partition, of->count, switches);
         sizes->host_grad[class] = round_up(part * element_bytes);
+        sizes->summed[class] = sum_bytes(partition, group, switches);
         sizes->frozen[class] = round_up(ah__part_count(ah__frozen_count(of), ranks) * element_bytes);
     }
     sizes->buffer[AH_CLASS_BLOCK] = ah__layout_buffer_bytes(partition, switches);
@@ -144,10 +148,10 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
                                               round_up(chunk * element_bytes));
     }
     sizes->copies = ah__world_size(switches) > 1;
-    sizes->embedding_grad = sum_bytes(partition, 0, switches);
-    sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, switches));
+    sizes->embedding_grad = sizes->summed[AH_CLASS_EMBEDDING];
+    sizes->head_grad = round_up(sizes->summed[AH_CLASS_HEAD]);
     if (ah__share_gradients(switches, partition->step.clips)) {
-        sizes->embedding_grad = max_bytes(sizes->embedding_grad, sum_bytes(partition, switches->layers + 1, switches));
+        sizes->embedding_grad = max_bytes(sizes->embedding_grad, sizes->summed[AH_CLASS_HEAD]);
         sizes->head_grad = 0;
     }
     if (switches->share_embedding_head)

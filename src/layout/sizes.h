@@ -1,5 +1,6 @@
-/* Sizes of everything that a layout places, and their totals: the search asks for totals without placing anything, and
- * layout.c places the sizes. Both take them from here, so that they cannot differ.
+/* Sizes of everything that a layout places, and their totals: the search asks for totals without placing anything,
+ * layout.c places the sizes, and a profile places those of one block of each class. All take them from here, so that
+ * they cannot differ.
  *
  * Takes a partition, checked switches and the device's own scratch; must not know addresses. */
 #ifndef AH_LAYOUT_SIZES_H
@@ -58,15 +59,16 @@ static inline int ah__sized(const struct ah_switches *switches, int group)
 struct ah_sizes {
     bool on_host[AH_SIZED_COUNT];
     bool copies; /* sharded: parameters used on the device are always copies of the states' p */
-    int64_t state[AH_SIZED_COUNT], moment[AH_SIZED_COUNT]; /* p; m or v: of one group, this rank's part */
-    int64_t states[AH_SIZED_COUNT];                        /* p, m, v and the rest */
-    int64_t device_state[AH_SIZED_COUNT];  /* p of a group on the device, whole if products may read it there */
-    int64_t device_states[AH_SIZED_COUNT]; /* all states there: only p if nothing is updated */
-    int64_t frozen[AH_SIZED_COUNT];        /* frozen parameters of one group, this rank's part, in the compute dtype */
-    int64_t buffer[AH_SIZED_COUNT];        /* parameters or gradient of one group in the compute dtype */
-    int64_t host_grad[AH_SIZED_COUNT];     /* this rank's part of the gradient, on the host */
-    bool own_grads;                        /* gradients of blocks have memory of their own, not buffers */
-    int64_t block_grad;                    /* of each block */
+    int64_t state[AH_SIZED_COUNT][AH_STATE_COUNT]; /* each of p, m, v and the rest: of one group, this rank's part */
+    int64_t states[AH_SIZED_COUNT];                /* all of them */
+    int64_t device_state[AH_SIZED_COUNT];          /* p of a group on the device, whole if products may read it there */
+    int64_t device_states[AH_SIZED_COUNT];         /* all states there: only p if nothing is updated */
+    int64_t frozen[AH_SIZED_COUNT];    /* frozen parameters of one group, this rank's part, in the compute dtype */
+    int64_t buffer[AH_SIZED_COUNT];    /* parameters or gradient of one group in the compute dtype */
+    int64_t host_grad[AH_SIZED_COUNT]; /* this rank's part of the gradient, on the host */
+    int64_t summed[AH_SIZED_COUNT];    /* one group's gradient where it is summed in F32; not rounded up */
+    bool own_grads;                    /* gradients of blocks have memory of their own, not buffers */
+    int64_t block_grad;                /* of each block */
     int64_t stage_state, stage_moment, stage_rest; /* p; m or v; the rest: of a staged chunk */
     int64_t stages;                                /* all staging buffers */
     int64_t widened;                               /* decoded parameters of a block, if they are kept in codes */
@@ -89,6 +91,7 @@ struct ah_sizes {
     int64_t cheap; /* for selectively recomputed activations, if no activation set has room for them */
     int64_t cache; /* of one block */
     int64_t work, head_work, tokens, results, staging, workspace;
+    int64_t program_work; /* scratch of the program that needs most, under whatever plan it runs */
     int saved_sets;
     struct ah_disk_chunk disk_chunk[2]; /* of blocks with a backward; of those without */
     int64_t slot;                       /* a host buffer for a chunk of any of them; 0: no block is on disk */

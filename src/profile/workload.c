@@ -11,18 +11,13 @@ static const int64_t copies_most_bytes = (int64_t)512 << 20;
 /* Divides a memory into aligned pieces. Its base may still be unknown: the first pass only counts. */
 struct carve {
     char *base;
-    int64_t used, align;
+    int64_t used;
 };
-
-static int64_t aligned(const struct carve *from, int64_t bytes)
-{
-    return (bytes + from->align - 1) / from->align * from->align;
-}
 
 static char *carve(struct carve *from, int64_t bytes)
 {
     char *piece = from->base ? from->base + from->used : NULL;
-    from->used += aligned(from, bytes);
+    from->used += (bytes + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN;
     return piece;
 }
 
@@ -56,28 +51,6 @@ static int copies_of(const struct ah_partition *partition, int micro_batches)
     return (int)(copies < trained ? copies : trained);
 }
 
-static int64_t work_bytes(const struct ah_partition *partition)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < AH_CLASS_COUNT; i++)
-        bytes = larger(bytes, ah__code_work_bytes(&partition->code[i]));
-    return bytes;
-}
-
-static int64_t boundary_bytes(const struct ah_partition *partition)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < AH_CLASS_COUNT; i++)
-        bytes = larger(bytes, larger(partition->code[i].boundary_bytes, partition->code[i].output_bytes));
-    return bytes;
-}
-
-/* Returns the bytes of a partition's input, which is the same for all. */
-static int64_t input_bytes(const struct ah_partition *partition)
-{
-    return larger(partition->code[AH_CLASS_BLOCK].input_bytes, partition->code[AH_CLASS_HEAD].input_bytes);
-}
-
 /* ---- addresses */
 
 /* Returns how many floats a place is filled through: all trained elements together, frozen parameters one by one. */
@@ -94,62 +67,52 @@ static int64_t filled_count(const struct ah_workload *workload, const struct ah_
     return count;
 }
 
-/* Divides memory for a place. */
+/* Divides memory for a place. With several ranks each of them has all parts of a group, which are filled as one. */
 static void place_carve(struct ah_workload *workload, struct carve *device, struct carve *host, int index)
 {
     struct ah_workload_place *place = &workload->place[index];
-    const struct ah_code *code = &workload->partition->code[place->class];
-    bool block = ah__class_is_block(place->class);
-    int ranks = ah__step_ranks(workload->partition);
-    int64_t element = ah__dtype_bytes(workload->partition->compute);
-    int64_t read_bytes = ranks * ah__part_count(place->count, ranks) * element;
-    int64_t grad_bytes = block ? read_bytes : ranks * ah__part_count(place->trained, ranks) * element;
-    int64_t fetched = block || place->trained > 0 ? read_bytes : 0; /* else it is fetched into `param` */
-    bool apart = ranks > 1;
+    const struct ah_sizes *sizes = &workload->sizes;
+    int class = place->class, ranks = ah__step_ranks(workload->partition);
+    bool block = class == AH_CLASS_BLOCK, apart = ranks > 1;
+    int64_t read = sizes->buffer[class], grad = ranks * sizes->host_grad[class];
+    int64_t fetched = block || place->trained > 0 ? read : 0; /* else it is fetched into `param` */
     for (int i = 0; i < AH_STATE_COUNT; i++) {
-        bool read = i == 0 && !apart; /* products read it */
-        int64_t bytes = ah__state_size(workload->partition, i, place->trained);
-        int64_t device_bytes = read ? ah__state_size(workload->partition, i, place->count) : bytes;
         /* Moments are large enough for the bytes that PREFETCH writes there and OFFLOAD reads, the first also for
          * floats. */
-        int64_t moved = i == 1 ? fetched : i == 2 ? grad_bytes : 0;
+        int64_t bytes = ranks * sizes->state[class][i], moved = i == 1 ? fetched : i == 2 ? grad : 0;
         int64_t filled = i == 1 ? filled_count(workload, place) * (int64_t)sizeof(float) : 0;
-        place->state[i] = carve(device, larger(device_bytes, moved));
+        place->state[i] = carve(device, larger(i == 0 ? ranks * sizes->device_state[class] : bytes, moved));
         place->host_state[i] = carve(host, larger(bytes, filled));
     }
-    place->param = apart ? carve(device, read_bytes) : place->state[0];
+    place->param = apart ? carve(device, read) : place->state[0];
     place->fetched = fetched > 0 ? place->state[1] : place->param;
-    place->grad = carve(device, block ? grad_bytes : larger(grad_bytes, place->trained * (int64_t)sizeof(float)));
-    place->exchange = block && ranks > 1 ? carve(device, grad_bytes) : NULL;
-    place->host_grad = carve(host, grad_bytes);
-    place->host_grad_buffer = carve(host, grad_bytes);
-    int64_t frozen = place->count - place->trained;
-    place->host_frozen = carve(host, frozen * element);
-    place->frozen = ranks > 1 ? carve(device, ah__part_count(frozen, ranks) * element) : NULL;
-    place->saved_step = aligned(device, code->saved_bytes);
+    place->grad = carve(device, block ? grad : sizes->summed[class]);
+    place->exchange = block && apart ? carve(device, read) : NULL;
+    place->host_grad = carve(host, grad);
+    place->host_grad_buffer = carve(host, grad);
+    place->host_frozen = carve(host, ranks * sizes->frozen[class]);
+    place->frozen = apart ? carve(device, sizes->frozen[class]) : NULL;
+    place->saved_step = block ? sizes->saved : class == AH_CLASS_EMBEDDING ? sizes->embedding_saved : sizes->head_saved;
     place->saved = carve(device, workload->micro_batches * place->saved_step);
-    place->output = index + 1 < workload->places ? carve(device, workload->micro_batches * workload->input_step) : NULL;
+    place->output = index + 1 < workload->places ? carve(device, workload->micro_batches * sizes->input) : NULL;
     place->input = index ? workload->place[index - 1].output : NULL;
 }
 
 static void workload_carve(struct ah_workload *workload, struct carve *device, struct carve *host)
 {
-    workload->tokens = carve(device, workload->tokens_bytes);
-    workload->host_tokens = carve(host, workload->tokens_bytes);
-    workload->results = carve(device, workload->results_bytes);
-    workload->host_results = carve(host, workload->results_bytes);
-    workload->input_step = aligned(device, input_bytes(workload->partition));
-    workload->boundary_step = aligned(device, boundary_bytes(workload->partition));
-    workload->boundary = carve(device, workload->micro_batches * workload->boundary_step);
-    workload->work = carve(device, work_bytes(workload->partition));
-    workload->workspace = carve(device, workload->programs.workspace_bytes);
+    const struct ah_sizes *sizes = &workload->sizes;
+    workload->tokens = carve(device, sizes->tokens);
+    workload->host_tokens = carve(host, sizes->tokens);
+    workload->results = carve(device, sizes->results);
+    workload->host_results = carve(host, sizes->results);
+    workload->boundary = carve(device, workload->micro_batches * sizes->boundary);
+    workload->work = carve(device, sizes->program_work);
+    workload->workspace = carve(device, sizes->workspace);
     for (int i = 0; i < AH_STATE_COUNT; i++)
-        workload->host_spare[i] = carve(host, ah__state_size(workload->partition, i, workload->place[1].trained));
-    const struct ah_group *block = ah__block_group(workload->partition);
-    if (ah__is_widened(block))
-        workload->widened = carve(device, block->placed * ah__dtype_bytes(workload->partition->compute));
+        workload->host_spare[i] = carve(host, ah__step_ranks(workload->partition) * sizes->state[AH_CLASS_BLOCK][i]);
+    workload->widened = carve(device, sizes->widened);
     if (workload->partition->compute != AH_F32)
-        workload->accumulator = carve(device, workload->place[1].trained * (int64_t)sizeof(float));
+        workload->accumulator = carve(device, sizes->sum);
     for (int i = 0; i < workload->places; i++)
         place_carve(workload, device, host, i);
 }
@@ -159,7 +122,7 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
 static void ids_fill(const struct ah_workload *workload)
 {
     int32_t *ids = (int32_t *)(void *)workload->host_tokens;
-    int64_t count = workload->tokens_bytes / (int64_t)sizeof *ids, tokens = ah__step_tokens(workload->partition);
+    int64_t count = workload->sizes.tokens / (int64_t)sizeof *ids, tokens = ah__step_tokens(workload->partition);
     for (int64_t i = 0; i < count; i++)
         ids[i] = (int32_t)(ah__random_bits(1, (uint64_t)i) % (uint64_t)workload->partition->vocab);
     for (int64_t i = 0; workload->partition->packed && i < tokens; i++)
@@ -288,7 +251,7 @@ static int workload_fill(const struct ah_workload *workload)
     for (int i = 0; i < NORMALS; i++)
         normals[i] = (float)ah__random_normal(2, (uint64_t)i);
     ids_fill(workload);
-    AH_TRY(copy_in(workload, workload->tokens, workload->host_tokens, workload->tokens_bytes));
+    AH_TRY(copy_in(workload, workload->tokens, workload->host_tokens, workload->sizes.tokens));
     for (int i = 0; i < workload->places; i++) {
         const struct ah_workload_place *place = &workload->place[i];
         float *params = (float *)(void *)place->host_state[1];
@@ -307,14 +270,14 @@ static void places_init(struct ah_workload *workload)
         place->group = i == 0 ? 0 : i <= workload->copies ? partition->frozen_blocks + i : partition->layers + 1;
         place->count = partition->groups[place->group].count;
         place->trained = partition->groups[place->group].trained;
-        place->decayed = partition->groups[place->group].decayed;
     }
 }
 
 int ah__workload_init(struct ah_workload *workload, const struct ah_partition *partition, struct ah_dev *dev)
 {
-    struct ah_dev_info info;
-    dev->ops->info(dev, &info);
+    const struct ah_switches switches = {.layers = partition->layers,
+                                         .frozen_blocks = partition->frozen_blocks,
+                                         .world_size = ah__step_ranks(partition)};
     workload->dev = dev;
     workload->partition = partition;
     workload->comm = ah__step_ranks(partition) > 1 ? ah__comm() : ah__comm_self();
@@ -326,12 +289,11 @@ int ah__workload_init(struct ah_workload *workload, const struct ah_partition *p
         workload->micro_batches = AH_WORKLOAD_MICRO_BATCHES;
     workload->copies = copies_of(partition, workload->micro_batches);
     workload->places = workload->copies + 2;
-    workload->tokens_bytes = ah__tokens_bytes(partition);
-    workload->results_bytes = ah__results_bytes(partition);
     AH_TRY(ah__bound_programs_init(&workload->programs, partition, dev));
+    ah__sizes(&workload->sizes, partition, &switches, workload->programs.workspace_bytes);
     AH_TRY(ah__new(&workload->place, (size_t)workload->places, sizeof *workload->place));
     places_init(workload);
-    struct carve device = {.align = info.align_bytes}, host = device;
+    struct carve device = {.used = 0}, host = device;
     workload_carve(workload, &device, &host);
     AH_TRY(dev->ops->device_memory(dev, device.used, &device.base));
     workload->owns_memory = true;
@@ -420,13 +382,13 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .results = workload->results,
         .host_tokens = workload->host_tokens,
         .host_results = workload->host_results,
-        .tokens_bytes = workload->tokens_bytes,
-        .input_step = workload->input_step,
-        .output_step = workload->input_step,
+        .tokens_bytes = workload->sizes.tokens,
+        .input_step = workload->sizes.input,
+        .output_step = workload->sizes.input,
         .cheap = place->saved + workload->partition->code[place->class].kept_bytes,
         .saved_step = item->recompute ? 0 : place->saved_step,
         .cheap_step = item->recompute || item->selective ? 0 : place->saved_step,
-        .boundary_step = workload->boundary_step,
+        .boundary_step = workload->sizes.boundary,
         .update_grad = on_host ? place->host_grad : place->grad,
         .update_copy = apart && !ah__class_is_block(place->class) ? place->param : NULL, /* as in a run */
         .host_param = place->host_grad,

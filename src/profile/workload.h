@@ -8,6 +8,7 @@
 #define AH_PROFILE_WORKLOAD_H
 
 #include "bind/bind.h"
+#include "layout/sizes.h"
 #include "profile/profile.h"
 
 enum { AH_SAMPLES_MOST = 128, AH_WORKLOAD_MICRO_BATCHES = 4 };
@@ -20,7 +21,7 @@ struct ah_samples {
 struct ah_workload_place {
     int class;                          /* of a block in the current round */
     int group;                          /* group of the partition */
-    int64_t count, trained, decayed;    /* elements of the group */
+    int64_t count, trained;             /* elements of the group */
     char *state[AH_STATE_COUNT], *grad; /* device */
     char *param;                        /* device: parameters that products read; with one rank the states' p */
     char *fetched;                      /* device: memory that PREFETCH writes */
@@ -37,20 +38,19 @@ struct ah_workload_place {
 struct ah_workload {
     struct ah_dev *dev;
     const struct ah_partition *partition;
-    struct ah_comm *comm;              /* the ranks that are profiled together */
-    const volatile int *stop;          /* as in struct ah_profile_options */
-    bool owns_memory;                  /* device and host memory are released at the end */
-    int copies, places;                /* places = copies + 2 */
-    int micro_batches;                 /* micro-batches that programs run: those of the step, at most
+    struct ah_comm *comm;     /* the ranks that are profiled together */
+    const volatile int *stop; /* as in struct ah_profile_options */
+    bool owns_memory;         /* device and host memory are released at the end */
+    int copies, places;       /* places = copies + 2 */
+    int micro_batches;        /* micro-batches that programs run: those of the step, at most
                                         * AH_WORKLOAD_MICRO_BATCHES */
-    int64_t input_step, boundary_step; /* from one micro-batch to the next */
+    struct ah_sizes sizes;    /* of a run's areas */
     struct ah_workload_place *place;
     char *tokens, *boundary, *work, *workspace, *results; /* device */
     char *host_tokens, *host_results;
-    char *widened;                       /* device: decoded parameters of a block, if they are kept in codes */
-    char *accumulator;                   /* device: F32 gradients of blocks; null: `grad` is F32 */
-    char *host_spare[AH_STATE_COUNT];    /* states of a block, for speculative updates */
-    int64_t tokens_bytes, results_bytes; /* of all micro-batches of the step */
+    char *widened;                    /* device: decoded parameters of a block, if they are kept in codes */
+    char *accumulator;                /* device: F32 gradients of blocks; null: `grad` is F32 */
+    char *host_spare[AH_STATE_COUNT]; /* states of a block, for speculative updates */
     struct ah_bound_programs programs;
     /* times measured by rounds; `recomputed`, `selective`: of BACKWARD with recomputation */
     struct ah_samples samples[AH_ITEM_COUNT][AH_CLASSES_MOST];

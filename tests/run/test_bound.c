@@ -165,7 +165,7 @@ static void check_plan(struct tiny *tiny, struct ah_plan plan, const struct ah_w
 
 static void check_types(enum ah_dtype compute, enum ah_dtype master, enum ah_dtype moments)
 {
-    static const enum ah_item_kind device[] = {AH_ITEM_UPDATE_DEVICE},
+    static const enum ah_item_kind device[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_INPUT},
                                    host[] = {AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, AH_ITEM_OFFLOAD},
                                    blocks[] = {AH_ITEM_UPDATE_SPECULATIVE, AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STAGED};
     struct tiny tiny;

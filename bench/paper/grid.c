@@ -94,7 +94,7 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     struct bench bench = {0};
     struct ah_hardware *hardware;
     struct ah_hardware_info info;
-    struct ah_estimate_options options = {point->world_size, point->world->optimizer};
+    struct ah_estimate_options options = {point->world_size, point->world->optimizer, NULL};
     snprintf(model, sizeof model, "models/gpt-%db.json", point->billions);
     BENCH(ah_hardware_load(&hardware, point->world_size == 1 ? "hardware/a100-40g.json" : "hardware/a100-40g-x4.json"));
     ah_hardware_get(&info, hardware);

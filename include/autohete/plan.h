@@ -190,6 +190,7 @@ struct ah_plan {
     bool blocks_adapted;     /* some parameters of each block are frozen: gradients and states are of the others */
     int64_t disk_peak_bytes; /* predicted, exact; 0: nothing is on disk */
     int64_t disk_read_bytes, disk_written_bytes; /* predicted, of a step in which every update counts */
+    int64_t disk_endurance_bytes; /* that may be written to the drive in all, as its maker warrants; 0: unknown */
 };
 
 struct ah_budget {
@@ -223,6 +224,11 @@ AH_API int ah_plan_check(const char *text, int layers);
 AH_API int ah_plan_save(const struct ah_plan *plan, const char *path);
 /* Prints the table that `autohete train` shows. */
 AH_API int ah_plan_print(const struct ah_plan *plan, const struct ah_budget *budget, FILE *to);
+/* Returns the bytes that a day of steps of step_ns each writes to disk. */
+AH_API int64_t ah_plan_day_bytes(const struct ah_plan *plan, int64_t step_ns);
+/* Writes what such a day makes of the drive: "a day of such steps writes 3.1 TiB, 0.28% of the drive's 1200 TBW";
+ * "": nothing is written. Returns text. */
+AH_API const char *ah_plan_wear(char *text, size_t size, const struct ah_plan *plan, int64_t step_ns);
 /* Prints why this plan was chosen: the integer program's plan under the same simulator, and every plan that differs in
  * one switch. */
 AH_API int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition *partition,
@@ -245,6 +251,7 @@ struct ah_micro_batch_options {
     const char *policy;
     int effort; /* as in struct ah_search_options */
     struct ah_profile_options profile;
+    bool disk; /* plans may keep blocks on disk */
 };
 
 /* The objects that are made for one size. */
@@ -309,6 +316,9 @@ struct ah_estimate_options {
      * DeepSpeed documents it), "pytorch" (device and host as published of PyTorch systems; the hardware must have
      * them). */
     const char *optimizer;
+    /* Drive for what plans keep on disk: a name of hardware/drives/, "nvme-pcie4", or a file; "2xnvme-pcie4": two of
+     * it, striped; null: none. */
+    const char *disk;
 };
 /* Estimates a profile from public figures: block times from flops and a GEMM efficiency curve, bandwidth-bound
  * operators and Adam from bytes. The partition is one rank's: recorded with the global batch divided by ranks. */

@@ -165,8 +165,9 @@ int ah__compare_point(struct ah_compare *compare, int index)
     if (!point.host_bytes && described)
         point.host_bytes = info->hardware.host_bytes;
     compare->point = point;
-    compare->budget =
-        (struct ah_budget){.device_bytes = point.device_bytes, .host_bytes = point.host_bytes / info->world_size};
+    compare->budget = (struct ah_budget){.device_bytes = point.device_bytes,
+                                         .host_bytes = point.host_bytes / info->world_size,
+                                         .disk_bytes = info->budget.disk_bytes};
     return AH_OK;
 }
 
@@ -245,6 +246,8 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     if (strcmp(swept, "host-memory") != 0)
         fprintf(to, "host memory %s, ",
                 point->host_bytes ? ah_size_format(size, sizeof size, point->host_bytes) : "any");
+    if (compare->inputs->dev.disk)
+        fprintf(to, "disk %s, ", compare->inputs->dev.disk);
     fprintf(to, "%d polic%s\n\n", ah__evaluation_count(compare->policies),
             ah__evaluation_count(compare->policies) == 1 ? "y" : "ies");
 }
@@ -281,6 +284,7 @@ static int show_point(struct ah_compare *compare, int index, FILE *text, FILE *j
 {
     struct ah_evaluation evaluations[AH_COMPARE_POLICIES];
     char label[80] = "", value[32];
+    const bool disk = compare->inputs->dev.disk != NULL;
     int count = ah__evaluation_count(compare->policies);
     int status = evaluate(evaluations, compare);
     if (status != AH_OK)
@@ -290,11 +294,11 @@ static int show_point(struct ah_compare *compare, int index, FILE *text, FILE *j
                  ah__sweep_text(value, sizeof value, &compare->sweep, index));
     if (index == 0) {
         text_head(compare, text);
-        ah__evaluation_head(text);
+        ah__evaluation_head(text, disk);
     }
-    ah__evaluation_rows(text, evaluations, count, label);
+    ah__evaluation_rows(text, evaluations, count, label, disk);
     if (!compare->sweep.name)
-        ah__evaluation_lanes(text, evaluations, count);
+        ah__evaluation_lanes(text, evaluations, count, disk);
     if (!json)
         return AH_OK;
     fputs(compare->sweep.name ? index ? ", {" : ", \"sweep\": [{" : ", ", json);
@@ -326,7 +330,7 @@ int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json)
             status = show_point(compare, i, text, kept);
     }
     if (status == AH_OK)
-        ah__evaluation_foot(text, compare->policies);
+        ah__evaluation_foot(text, compare->policies, compare->inputs->dev.disk);
     bool whole = !kept || ferror(kept) == 0;
     whole = (!kept || fclose(kept) == 0) && whole;
     if (status == AH_OK && (!whole || (json && !line))) /* closing shrinks the buffer, which takes memory, too */

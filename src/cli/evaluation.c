@@ -5,7 +5,7 @@
 
 #include "cli/out.h"
 
-static const char *const lane_keys[] = {"compute", "h2d", "d2h", "host", "comm"};
+static const char *const lane_keys[] = {"compute", "h2d", "d2h", "host", "comm", "disk"};
 enum { LANES = sizeof lane_keys / sizeof lane_keys[0] };
 
 int ah__evaluation_count(const char *const *policies)
@@ -34,13 +34,27 @@ static double speedup(const struct ah_evaluation *of, const struct ah_evaluation
 
 /* ---- table ------------------------------------------------------------------------------------------------------- */
 
-void ah__evaluation_head(FILE *to)
+void ah__evaluation_head(FILE *to, bool disk)
 {
-    fprintf(to, "%-17s %14s %11s %6s %9s %7s %9s %9s %7s\n", "policy", "c,p,o", "step", "ratio", "tokens/s", "TFLOPS",
-            "device", "host", "speed");
+    fprintf(to, "%-17s %14s %11s %6s %9s %7s %9s %9s", "policy", "c,p,o", "step", "ratio", "tokens/s", "TFLOPS",
+            "device", "host");
+    if (disk)
+        fprintf(to, " %9s %10s", "disk", "writes/day");
+    fprintf(to, " %7s\n", "speed");
 }
 
-static void row(FILE *to, const struct ah_evaluation *evaluation, double slower)
+/* Prints what is on disk and what a day writes there; "-": nothing. */
+static void disk_cells(FILE *to, const struct ah_plan *plan)
+{
+    char disk[32] = "-", day[32] = "-";
+    if (plan->disk_peak_bytes > 0)
+        ah_size_format(disk, sizeof disk, plan->disk_peak_bytes);
+    if (plan->disk_written_bytes > 0)
+        ah_size_format(day, sizeof day, ah_plan_day_bytes(plan, plan->step_ns));
+    fprintf(to, " %9s %10s", disk, day);
+}
+
+static void row(FILE *to, const struct ah_evaluation *evaluation, double slower, bool disk)
 {
     const struct ah_plan *plan = &evaluation->plan;
     char selective[16] = "", leaving[16] = "", switches[64], device[32], host[32];
@@ -60,24 +74,27 @@ static void row(FILE *to, const struct ah_evaluation *evaluation, double slower)
     fprintf(to, "%8.1f ms %6.3f %9.1f %7.2f %9s %9s", (double)plan->step_ns / 1e6,
             (double)plan->step_ns / (double)plan->bound_ns, evaluation->tokens_per_s, evaluation->tflops_model, device,
             host);
+    if (disk)
+        disk_cells(to, plan);
     if (isfinite(slower))
         fprintf(to, " %6.2fx\n", 1 / slower);
     else
         fprintf(to, " %7s\n", "-");
 }
 
-void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int count, const char *label)
+void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int count, const char *label, bool disk)
 {
     if (*label)
         fprintf(to, "%s\n", label);
     for (int i = 0; i < count; i++)
-        row(to, &evaluations[i], speedup(&evaluations[i], evaluations, count));
+        row(to, &evaluations[i], speedup(&evaluations[i], evaluations, count), disk);
 }
 
-void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count)
+void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count, bool disk)
 {
+    const int lanes = disk ? LANES : LANES - 1; /* the last is the disk's */
     fprintf(to, "\n%-16s %7s %6s %11s %9s  %s", "policy", "buffers", "passes", "bound", "hardware", "busy:");
-    for (int lane = 0; lane < LANES; lane++)
+    for (int lane = 0; lane < lanes; lane++)
         fprintf(to, " %7s", lane_keys[lane]);
     fputc('\n', to);
     for (int i = 0; i < count; i++) {
@@ -86,13 +103,13 @@ void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int
         fprintf(to, "%-16s %7d %6d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.buffers,
                 evaluations[i].plan.switches.passes, (double)evaluations[i].plan.bound_ns / 1e6,
                 evaluations[i].tflops_hardware);
-        for (int lane = 0; lane < LANES; lane++)
+        for (int lane = 0; lane < lanes; lane++)
             fprintf(to, " %5.0f %%", 100 * evaluations[i].lane_busy[lane]);
         fputc('\n', to);
     }
 }
 
-void ah__evaluation_foot(FILE *to, const char *const *policies)
+void ah__evaluation_foot(FILE *to, const char *const *policies, bool disk)
 {
     fputs("\n"
           "c,p,o     blocks that are recomputed, offload parameters, offload optimizer states\n"
@@ -107,6 +124,8 @@ void ah__evaluation_foot(FILE *to, const char *const *policies)
           "          collectives (comm)\n"
           "speed     tokens/s relative to autohete\n",
           to);
+    if (disk)
+        fputs("disk      space on it at most; writes/day: what a day of such steps writes there\n", to);
     if (!policies[0] || !policies[1])
         return;
     fputc('\n', to);
@@ -131,12 +150,14 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     fprintf(to,
             ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"selective\": %d, \"p\": %d, \"o\": %d, "
             "\"staged\": %d, \"a\": %d, \"whole\": %d, \"buffers\": %d, \"passes\": %d, \"prefetch_distance\": %d, "
+            "\"disk\": %d, "
             "\"embedding_on_host\": %s, \"head_on_host\": %s, \"share_embedding_head\": %s}",
             (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.selective,
             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.staged,
             plan->switches.offload_activations, plan->switches.unsharded, plan->switches.buffers, plan->switches.passes,
-            plan->switches.prefetch_distance, plan->switches.embedding_on_host ? "true" : "false",
-            plan->switches.head_on_host ? "true" : "false", plan->switches.share_embedding_head ? "true" : "false");
+            plan->switches.prefetch_distance, plan->switches.disk_blocks,
+            plan->switches.embedding_on_host ? "true" : "false", plan->switches.head_on_host ? "true" : "false",
+            plan->switches.share_embedding_head ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);
     number(to, "bound_ns", fits ? (double)plan->bound_ns : NAN);
     number(to, "bound_ratio", fits ? (double)plan->step_ns / (double)plan->bound_ns : NAN);
@@ -145,6 +166,9 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     number(to, "tokens_per_s", fits ? evaluation->tokens_per_s : NAN);
     number(to, "device_peak_bytes", (double)plan->device_peak_bytes);
     number(to, "host_peak_bytes", (double)plan->host_peak_bytes);
+    number(to, "disk_peak_bytes", (double)plan->disk_peak_bytes);
+    number(to, "disk_read_bytes", (double)plan->disk_read_bytes);
+    number(to, "disk_written_bytes", (double)plan->disk_written_bytes);
     number(to, "speedup", faster);
     fputs(", \"lane_busy\": {", to);
     for (int lane = 0; lane < LANES; lane++) {

@@ -273,7 +273,18 @@ static void refusal_print(const struct ah_fit_row *row, FILE *to)
     fputc('\n', to);
 }
 
-static void row_print(const struct ah_fit_row *row, FILE *to)
+/* Prints what is on disk and what a day writes there; "-": nothing. */
+static void disk_print(const struct ah_plan *plan, FILE *to)
+{
+    char disk[32] = "-", day[32] = "-";
+    if (plan->disk_peak_bytes > 0)
+        ah_size_format(disk, sizeof disk, plan->disk_peak_bytes);
+    if (plan->disk_written_bytes > 0)
+        ah_size_format(day, sizeof day, ah_plan_day_bytes(plan, plan->step_ns));
+    fprintf(to, " %10s %10s", disk, day);
+}
+
+static void row_print(const struct ah_fit *fit, const struct ah_fit_row *row, FILE *to)
 {
     char device[32], host[32];
     const struct ah_evaluation *found = &row->evaluation;
@@ -282,23 +293,33 @@ static void row_print(const struct ah_fit_row *row, FILE *to)
         refusal_print(row, to);
         return;
     }
-    fprintf(to, "yes %11.1f %7.2f %10s %10s\n", found->tokens_per_s, found->tflops_model,
+    fprintf(to, "yes %11.1f %7.2f %10s %10s", found->tokens_per_s, found->tflops_model,
             ah_size_format(device, sizeof device, found->plan.device_peak_bytes),
             ah_size_format(host, sizeof host, found->plan.host_peak_bytes));
+    if (fit->inputs.dev.disk)
+        disk_print(&found->plan, to);
+    fputc('\n', to);
 }
 
 static void head_print(const struct ah_fit *fit, FILE *to)
 {
-    char device[32], host[32];
+    char device[32], host[32], disk[32];
     fprintf(to, "on %s: %s\n", fit->machine, fit->description);
     if (fit->ranks > 1)
         fprintf(to, "%d devices, figures of memory are of one\n", fit->ranks);
     ah__formats_print(to, fit->inputs.dtype, &fit->inputs);
-    fprintf(to, ", %lld sequences in a step, device memory %s, host memory %s; predicted, not run\n\n",
-            (long long)fit->inputs.batch, ah_size_format(device, sizeof device, fit->budget.device_bytes),
+    fprintf(to, ", %lld sequences in a step, device memory %s, host memory %s", (long long)fit->inputs.batch,
+            ah_size_format(device, sizeof device, fit->budget.device_bytes),
             ah_size_format(host, sizeof host, fit->budget.host_bytes));
-    fprintf(to, "%-20s %10s %7s  %-4s %10s %7s %10s %10s\n", "model", "parameters", "seq", "fits", "tokens/s", "TFLOPS",
+    if (fit->inputs.dev.disk)
+        fprintf(to, ", %s on the disk %s", ah_size_format(disk, sizeof disk, fit->budget.disk_bytes),
+                fit->inputs.dev.disk);
+    fputs("; predicted, not run\n\n", to);
+    fprintf(to, "%-20s %10s %7s  %-4s %10s %7s %10s %10s", "model", "parameters", "seq", "fits", "tokens/s", "TFLOPS",
             "device", "host");
+    if (fit->inputs.dev.disk)
+        fprintf(to, " %10s %10s", "disk", "writes/day");
+    fputc('\n', to);
 }
 
 /* Prints the rows before `until` that have not been printed, the table's head before the first. */
@@ -307,7 +328,7 @@ static void rows_print(struct ah_fit *fit, int until, FILE *to)
     if (!fit->printed)
         head_print(fit, to);
     for (; fit->printed < until; fit->printed++)
-        row_print(&fit->rows[fit->printed], to);
+        row_print(fit, &fit->rows[fit->printed], to);
     fflush(to);
 }
 
@@ -359,6 +380,9 @@ static void row_json(const struct ah_fit_row *row, FILE *to)
     number(to, "step_ns", fits ? (double)found->plan.step_ns : NAN);
     number(to, "device_peak_bytes", row->known ? (double)found->plan.device_peak_bytes : NAN);
     number(to, "host_peak_bytes", row->known ? (double)found->plan.host_peak_bytes : NAN);
+    number(to, "disk_peak_bytes", row->known ? (double)found->plan.disk_peak_bytes : NAN);
+    number(to, "disk_read_bytes", fits ? (double)found->plan.disk_read_bytes : NAN);
+    number(to, "disk_written_bytes", fits ? (double)found->plan.disk_written_bytes : NAN);
     fputc('}', to);
 }
 
@@ -368,9 +392,9 @@ void ah__fit_json(const struct ah_fit *fit, FILE *to)
     ah__out_string(to, fit->machine);
     fprintf(to,
             ", \"ranks\": %d, \"dtype\": \"%s\", \"policy\": \"%s\", \"batch\": %lld, \"device_memory_bytes\": %lld, "
-            "\"host_memory_bytes\": %lld, \"models\": [",
+            "\"host_memory_bytes\": %lld, \"disk_bytes\": %lld, \"models\": [",
             fit->ranks, fit->inputs.dtype, fit->inputs.policy, (long long)fit->inputs.batch,
-            (long long)fit->budget.device_bytes, (long long)fit->budget.host_bytes);
+            (long long)fit->budget.device_bytes, (long long)fit->budget.host_bytes, (long long)fit->budget.disk_bytes);
     for (int i = 0; i < fit->count; i++) {
         fputs(i ? ", " : "", to);
         row_json(&fit->rows[i], to);

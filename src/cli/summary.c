@@ -114,6 +114,19 @@ static void print_step_time(FILE *to, const struct ah_train_result *result)
         fprintf(to, "  %-14s the cached profile no longer fits this machine: --no-cache measures again\n", "note");
 }
 
+static void print_disk(FILE *to, const struct ah_train_result *result)
+{
+    char disk[32], written[32], wear[96];
+    const struct ah_plan *plan = &result->plan;
+    if (plan->disk_peak_bytes == 0)
+        return;
+    fprintf(to, "  %-14s %s on it, %s written in a step", "disk",
+            ah_size_format(disk, sizeof disk, plan->disk_peak_bytes),
+            ah_size_format(written, sizeof written, plan->disk_written_bytes));
+    ah_plan_wear(wear, sizeof wear, plan, result->step_ns_median > 0 ? result->step_ns_median : plan->step_ns);
+    fprintf(to, "%s%s\n", *wear ? "; " : "", wear);
+}
+
 void ah__summary_print(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,
                        const char *unit)
 {
@@ -136,6 +149,7 @@ void ah__summary_print(FILE *to, const struct ah_train_result *result, const str
         print_peaks(to, "device memory", result->device_peak_bytes_predicted, result->device_peak_bytes_used);
         print_peaks(to, "host memory", result->host_peak_bytes_predicted, result->host_peak_bytes_used);
     }
+    print_disk(to, result);
     print_places(to, train);
 }
 
@@ -149,6 +163,9 @@ int ah__summary_json(const struct ah_train_result *result, const struct ah_train
         {"device_peak_bytes_used", result->device_peak_bytes_used},
         {"host_peak_bytes_predicted", result->host_peak_bytes_predicted},
         {"host_peak_bytes_used", result->host_peak_bytes_used},
+        {"disk_peak_bytes", result->plan.disk_peak_bytes},
+        {"disk_read_bytes", result->plan.disk_read_bytes},
+        {"disk_written_bytes", result->plan.disk_written_bytes},
         {"step_ns_predicted", result->step_ns_predicted},
         {"step_ns_median", result->step_ns_median},
         {"steps_timed", result->steps_timed},

@@ -44,17 +44,18 @@ static int refuse(struct ah_evaluation *out, const struct ah_search_report *repo
     const struct {
         const char *join, *name;
         int64_t over;
-    } parts[] = {{", ", "device", report->least_device_over_bytes},
-                 {", ", "host", report->least_host_over_bytes},
-                 {", or ", "device", report->or_device_over_bytes},
-                 {", or ", "host", report->or_host_over_bytes}};
+    } parts[] = {{", ", "device memory", report->least_device_over_bytes},
+                 {", ", "host memory", report->least_host_over_bytes},
+                 {", ", "disk space", report->least_disk_over_bytes},
+                 {", or ", "device memory", report->or_device_over_bytes},
+                 {", or ", "host memory", report->or_host_over_bytes}};
     size_t length = 0;
     out->plan = report->least;
     for (size_t i = 0; i < AH_LENGTH(parts); i++) {
         char size[32];
         if (parts[i].over == 0)
             continue;
-        length += (size_t)snprintf(out->reason + length, sizeof out->reason - length, "%s%s memory: %s too much",
+        length += (size_t)snprintf(out->reason + length, sizeof out->reason - length, "%s%s: %s too much",
                                    length ? parts[i].join : "", parts[i].name,
                                    ah_size_format(size, sizeof size, parts[i].over));
         out->over_bytes = out->over_bytes ? out->over_bytes : parts[i].over;

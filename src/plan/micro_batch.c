@@ -61,12 +61,15 @@ static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_o
 /* ---- sizes that fit ---------------------------------------------------------------------------------------------- */
 
 /* Makes a profile in which every time is 1 ns, for questions of memory, which do not depend on times. */
-static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
+static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev,
+                         bool disk)
 {
     *profile = (struct ah_profile){.costs.layers = partition->layers,
                                    .costs.class_count = partition->class_count,
                                    .world_size = ah__step_ranks(partition),
                                    .partition_signature = partition->signature};
+    if (disk) /* at rates that do not matter either */
+        profile->drive = (struct ah_profile_drive){.read_bytes_per_s = 1, .write_bytes_per_s = 1};
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
         for (int class = 0; class < AH_CLASSES_MOST; class ++)
             profile->costs.ns[kind][class] = 1;
@@ -83,7 +86,7 @@ static int partition_fits(bool *fits, const struct ah_partition *partition,
     struct ah_profile profile;
     struct ah_predictor predictor;
     struct ah_plan plan;
-    AH_TRY(profile_blank(&profile, partition, options->dev));
+    AH_TRY(profile_blank(&profile, partition, options->dev, options->disk));
     if (!ah_plan_is_open(options->plan)) {
         int status = ah_plan_parse(&plan, options->plan, partition, &profile, &options->budget, options->policy);
         *fits = status == AH_OK;

@@ -26,6 +26,7 @@ static const struct field {
     {"disk_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, disk_peak_bytes), 0, COUNT_MOST, true},
     {"disk_read_bytes", FIELD_INT64, offsetof(struct ah_plan, disk_read_bytes), 0, COUNT_MOST, true},
     {"disk_written_bytes", FIELD_INT64, offsetof(struct ah_plan, disk_written_bytes), 0, COUNT_MOST, true},
+    {"disk_endurance_bytes", FIELD_INT64, offsetof(struct ah_plan, disk_endurance_bytes), 0, COUNT_MOST, true},
     {"workspace_bytes", FIELD_INT64, offsetof(struct ah_plan, workspace_bytes), 0, COUNT_MOST, false},
     {"step_ns", FIELD_INT64, offsetof(struct ah_plan, step_ns), 0, COUNT_MOST, false},
     {"bound_ns", FIELD_INT64, offsetof(struct ah_plan, bound_ns), 0, COUNT_MOST, false},

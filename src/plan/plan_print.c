@@ -162,11 +162,34 @@ static void print_buffers(struct ah_buf *buf, const struct ah_switches *switches
                        switches->prefetch_distance == 1 ? "" : "s");
 }
 
+int64_t ah_plan_day_bytes(const struct ah_plan *plan, int64_t step_ns)
+{
+    static const double day_ns = 86400e9, most = 9e18;
+    double bytes = step_ns > 0 ? (double)plan->disk_written_bytes * day_ns / (double)step_ns : 0;
+    return (int64_t)(bytes < most ? bytes : most);
+}
+
+const char *ah_plan_wear(char *text, size_t size, const struct ah_plan *plan, int64_t step_ns)
+{
+    char day[32];
+    int64_t bytes = ah_plan_day_bytes(plan, step_ns);
+    double endurance = (double)plan->disk_endurance_bytes;
+    *text = 0;
+    if (bytes == 0)
+        return text;
+    ah_size_format(day, sizeof day, bytes);
+    if (endurance > 0)
+        ah__snprintf(text, size, "a day of such steps writes %s, %.2g%% of the drive's %.4g TBW", day,
+                     100 * (double)bytes / endurance, endurance / 1e12);
+    else
+        ah__snprintf(text, size, "a day of such steps writes %s", day);
+    return text;
+}
+
 /* Prints what a step moves, and what that makes of a day. */
 static void print_disk(struct ah_buf *buf, const struct ah_plan *plan)
 {
-    enum { DAY_S = 86400 };
-    char read[32], written[32], day[32];
+    char read[32], written[32], wear[96];
     const struct ah_switches *switches = &plan->switches;
     if (switches->disk_blocks == 0)
         return;
@@ -175,11 +198,8 @@ static void print_disk(struct ah_buf *buf, const struct ah_plan *plan)
     ah__buf_printf(buf, "  %-14s  %d block%s, through %d host buffers; a step reads %s and writes %s\n", "disk",
                    switches->disk_blocks, switches->disk_blocks == 1 ? "" : "s", ah__disk_slots(switches), read,
                    written);
-    if (plan->step_ns > 0 && plan->disk_written_bytes > 0)
-        ah__buf_printf(
-            buf, "  %-14s  a day of such steps writes %s\n", "",
-            ah_size_format(day, sizeof day,
-                           (int64_t)((double)plan->disk_written_bytes * DAY_S * 1e9 / (double)plan->step_ns)));
+    if (*ah_plan_wear(wear, sizeof wear, plan, plan->step_ns))
+        ah__buf_printf(buf, "  %-14s  %s\n", "", wear);
 }
 
 static void print_time(struct ah_buf *buf, const struct ah_plan *plan)

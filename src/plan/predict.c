@@ -224,11 +224,12 @@ static void measure_disk(struct ah_plan *plan, const struct ah_predictor *predic
 {
     const struct ah_switches *switches = &plan->switches;
     int64_t fetched, updated;
-    plan->disk_peak_bytes = plan->disk_read_bytes = plan->disk_written_bytes = 0;
+    plan->disk_peak_bytes = plan->disk_read_bytes = plan->disk_written_bytes = plan->disk_endurance_bytes = 0;
     if (switches->disk_blocks == 0)
         return;
     ah__layout_disk_traffic(&fetched, &updated, predictor->partition, switches);
     plan->disk_peak_bytes = ah__layout_disk_bytes(predictor->partition, switches);
+    plan->disk_endurance_bytes = predictor->profile->drive.endurance_bytes;
     plan->disk_written_bytes = ah__trained_on_disk(switches) * updated;
     plan->disk_read_bytes =
         plan->disk_written_bytes + ah__plan_rounds(switches, predictor) * ah__plan_disk_fetches(switches) * fetched;

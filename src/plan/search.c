@@ -44,7 +44,10 @@ static void report_least(struct ah_search_report *report, const struct ah_least 
         double device_excess = (double)device->device_peak_bytes / (double)budget->device_bytes;
         double host_excess = (double)host->host_peak_bytes / (double)budget->host_bytes;
         plan = device_excess <= host_excess ? device : host;
-        if (plan == host)
+        bool disk_lacks = device_excess <= 1 && host_excess <= 1; /* no other memory would do */
+        if (disk_lacks)
+            plan = device;
+        else if (plan == host)
             report->or_device_over_bytes = device->device_peak_bytes - budget->device_bytes;
         else
             report->or_host_over_bytes = host->host_peak_bytes - budget->host_bytes;
@@ -58,6 +61,8 @@ static void report_least(struct ah_search_report *report, const struct ah_least 
         report->least_device_over_bytes = plan->device_peak_bytes - budget->device_bytes;
     if (budget->host_bytes && plan->host_peak_bytes > budget->host_bytes)
         report->least_host_over_bytes = plan->host_peak_bytes - budget->host_bytes;
+    if (budget->disk_bytes && plan->disk_peak_bytes > budget->disk_bytes)
+        report->least_disk_over_bytes = plan->disk_peak_bytes - budget->disk_bytes;
 }
 
 /* Refuses the budget: says how much memory the plan that lacks least needs and how fast it is, and how much of the

@@ -12,7 +12,7 @@ struct ah_search_report {
     bool exhausted;    /* every plan of a small model was simulated or skipped by its bound */
     /* After AH_EBUDGET: the plan (switches and peaks) that lacks least memory, and how much it lacks. */
     struct ah_plan least;
-    int64_t least_device_over_bytes, least_host_over_bytes;
+    int64_t least_device_over_bytes, least_host_over_bytes, least_disk_over_bytes;
     /* If that plan lacks one memory, and more of only the other would suffice too: how much more; else 0. */
     int64_t or_device_over_bytes, or_host_over_bytes;
 };

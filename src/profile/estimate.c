@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "profile/drive.h"
 #include "profile/hardware.h"
 #include "profile/profile.h"
 #include "profile/roofline.h"
@@ -239,9 +240,11 @@ static void set_slowdown(struct estimate *estimate, enum ah_lane lane, enum ah_l
     estimate->profile->costs.lanes.slowdown[lane][other] = fmax(1, factor);
 }
 
-/* Sets the slowdown of host optimizer and copies in one direction: both use the host's memory. */
+/* Sets the slowdown of host optimizer and copies in one direction, or a disk: both use the host's memory. */
 static void host_against(struct estimate *estimate, enum ah_lane lane, double bytes_per_s)
 {
+    if (bytes_per_s <= 0)
+        return;
     double adam = estimate->adam_bytes_per_s, copies = estimate->world_size * bytes_per_s, adam_got = adam,
            copies_got = copies;
     share(&adam_got, &copies_got, estimate->dram_bytes_per_s);
@@ -267,6 +270,7 @@ static void set_contention(struct estimate *estimate, double waiting)
     set_slowdown(estimate, AH_LANE_D2H, AH_LANE_H2D, d2h / estimate->d2h_both_bytes_per_s);
     host_against(estimate, AH_LANE_H2D, h2d);
     host_against(estimate, AH_LANE_D2H, d2h);
+    host_against(estimate, AH_LANE_DISK, (double)estimate->profile->drive.read_bytes_per_s);
     set_slowdown(estimate, AH_LANE_COMPUTE, AH_LANE_H2D, 1 + memory_stretch(estimate, waiting, h2d));
     set_slowdown(estimate, AH_LANE_COMPUTE, AH_LANE_D2H, 1 + memory_stretch(estimate, waiting, d2h));
     if (estimate->world_size < 2)
@@ -359,9 +363,13 @@ int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *part
     int ranks = options ? options->world_size : 1;
     struct estimate estimate = {.partition = partition, .hardware = hardware, .world_size = ranks};
     enum rates rates;
+    struct ah_profile_drive drive = {0};
     AH_TRY(options_check(&rates, hardware, ranks, optimizer));
+    if (options && options->disk)
+        AH_TRY(ah__drive_load(&drive, options->disk, ranks));
     AH_TRY(ah__roofline_init(&estimate.roofline, hardware, partition->compute));
     AH_TRY(ah__new(&estimate.profile, 1, sizeof *estimate.profile));
+    estimate.profile->drive = drive;
     estimate.dtype_bytes = (double)ah__dtype_bytes(partition->compute);
     host_init(&estimate, rates);
     device_init(&estimate, rates);

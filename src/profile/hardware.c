@@ -12,125 +12,16 @@
 
 const char ah__hardware_format[] = "autohete hardware 1";
 const char *const ah__figure_group_names[AH_FIGURES_COUNT] = {"device", "link", "host", "latency", "interconnect"};
-/* Highest values of figures in their base units: far beyond any machine, and results computed from them still fit in 63
- * bits. */
-static const double dimension_most[] = {
-    [AH_DIMENSION_FRACTION] = 1,        [AH_DIMENSION_BYTES] = 1125899906842624.0, /* 1 PiB */
-    [AH_DIMENSION_BYTES_PER_S] = 1e15,  [AH_DIMENSION_FLOPS_PER_S] = 1e18,
-    [AH_DIMENSION_PARAMS_PER_S] = 1e15, [AH_DIMENSION_NS] = 1e12,
-};
-
 const struct ah_figure_row ah__figure_table[AH_FIGURE_COUNT] = {
 #define FIGURE_ROW(id, group, key, dimension) {AH_FIGURES_##group, key, AH_DIMENSION_##dimension},
     AH_FIGURE_TABLE(FIGURE_ROW)
 #undef FIGURE_ROW
 };
 
-static const struct unit_row {
-    enum ah_dimension dimension;
-    const char *name;
-    double scale;
-} unit_table[] = {
-    {AH_DIMENSION_COUNT, "1", 1},
-    {AH_DIMENSION_FRACTION, "fraction", 1},
-    {AH_DIMENSION_BYTES, "GiB", 1073741824.0},
-    {AH_DIMENSION_BYTES, "GB", 1e9},
-    {AH_DIMENSION_BYTES_PER_S, "GB/s", 1e9},
-    {AH_DIMENSION_BYTES_PER_S, "TB/s", 1e12},
-    {AH_DIMENSION_FLOPS_PER_S, "TFLOP/s", 1e12},
-    {AH_DIMENSION_PARAMS_PER_S, "Gparam/s", 1e9},
-    {AH_DIMENSION_NS, "us", 1e3},
-    {AH_DIMENSION_NS, "ns", 1},
-};
-
 bool ah__figure_is_optional(enum ah_figure figure)
 {
     return figure == AH_FIGURE_TRAINING_MOST || figure == AH_FIGURE_PYTORCH_TRAINING ||
            figure == AH_FIGURE_PYTORCH_ADAM;
-}
-
-const char *ah__figure_unit(double *scale, enum ah_dimension dimension)
-{
-    size_t i = 0;
-    while (unit_table[i].dimension != dimension)
-        i++;
-    *scale = unit_table[i].scale;
-    return unit_table[i].name;
-}
-
-/* ---- one figure */
-
-static int unit_scale(double *scale, const struct ah_json *json, const char *unit, enum ah_dimension dimension)
-{
-    char expected[64] = "";
-    for (size_t i = 0; i < AH_LENGTH(unit_table); i++) {
-        if (unit_table[i].dimension != dimension)
-            continue;
-        *scale = unit_table[i].scale;
-        if (strcmp(unit, unit_table[i].name) == 0)
-            return AH_OK;
-        size_t used = strlen(expected);
-        snprintf(expected + used, sizeof expected - used, "%s'%s'", used ? " or " : "", unit_table[i].name);
-    }
-    return ah__fail(AH_EINPUT, "%s: key '%s.unit': found '%.40s', expected %s", json->path, json->where, unit,
-                    expected);
-}
-
-/* Returns true for "2020", "2020-05" or "2020-05-14". */
-static bool is_date(const char *text)
-{
-    static const char shape[] = "dddd-dd-dd";
-    size_t length = strlen(text);
-    if (length != 4 && length != 7 && length != 10)
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if (shape[i] == '-' ? text[i] != '-' : text[i] < '0' || text[i] > '9')
-            return false;
-    return true;
-}
-
-static int get_text(const char **out, struct ah_hardware *hardware, const struct ah_json *json, const char *key)
-{
-    const char *text;
-    AH_TRY(ah__json_string(&text, json, key));
-    if (!text[0])
-        return ah__fail(AH_EINPUT, "%s: key '%s%s%s': found '', expected a text", json->path, json->where,
-                        json->where[0] ? "." : "", key);
-    return ah__arena_strdup(&hardware->arena, out, text);
-}
-
-static int get_value(double *value, const struct ah_json *json, enum ah_dimension dimension, double scale)
-{
-    int64_t count;
-    if (dimension == AH_DIMENSION_COUNT) {
-        AH_TRY(ah__json_int(&count, json, "value", 1, 1 << 20));
-        *value = (double)count;
-        return AH_OK;
-    }
-    /* Latencies may be 0; rates may not. */
-    double least = dimension == AH_DIMENSION_NS ? 0 : dimension == AH_DIMENSION_FRACTION ? 0.01 : 1e-3;
-    return ah__json_double(value, json, "value", least, dimension_most[dimension] / scale);
-}
-
-/* Reads a figure: {"value", "unit", "source", "date"}. */
-static int get_figure(double *value, struct ah_figure_origin *origin, struct ah_hardware *hardware,
-                      const struct ah_json *json, const char *key, enum ah_dimension dimension)
-{
-    static const char *const keys[] = {"value", "unit", "source", "date", NULL};
-    struct ah_json figure;
-    double scale;
-    AH_TRY(ah__json_object(&figure, json, key));
-    AH_TRY(ah__json_only(&figure, keys));
-    AH_TRY(get_text(&origin->unit, hardware, &figure, "unit"));
-    AH_TRY(unit_scale(&scale, &figure, origin->unit, dimension));
-    AH_TRY(get_value(&origin->written, &figure, dimension, scale));
-    AH_TRY(get_text(&origin->source, hardware, &figure, "source"));
-    AH_TRY(get_text(&origin->date, hardware, &figure, "date"));
-    if (!is_date(origin->date))
-        return ah__fail(AH_EINPUT, "%s: key '%s.date': found '%.40s', expected YYYY, YYYY-MM or YYYY-MM-DD",
-                        figure.path, figure.where, origin->date);
-    *value = origin->written * scale;
-    return AH_OK;
 }
 
 /* ---- a curve: figures keyed by size */
@@ -158,8 +49,8 @@ static int get_curve(struct ah_curve *curve, struct ah_hardware *hardware, const
             return ah__fail(AH_EINPUT, "%s: key '%s': found more points, expected at most %d", json->path, object.where,
                             AH_CURVE_POINTS);
         AH_TRY(get_size(&curve->size[i], &object, point->string, last));
-        AH_TRY(get_figure(&curve->flops_per_s[i], &curve->origin[i], hardware, &object, point->string,
-                          AH_DIMENSION_FLOPS_PER_S));
+        AH_TRY(ah__figure_read(&curve->flops_per_s[i], &curve->origin[i], &hardware->arena, &object, point->string,
+                               AH_DIMENSION_FLOPS_PER_S));
         last = curve->size[i];
         curve->count++;
     }
@@ -199,8 +90,8 @@ static int get_group(struct ah_hardware *hardware, const struct ah_json *json, e
     AH_TRY(only_known(&object, group));
     for (int i = 0; i < AH_FIGURE_COUNT; i++)
         if (ah__figure_table[i].group == group && is_needed(hardware, &object, (enum ah_figure)i))
-            AH_TRY(get_figure(&hardware->figure[i], &hardware->origin[i], hardware, &object, ah__figure_table[i].key,
-                              ah__figure_table[i].dimension));
+            AH_TRY(ah__figure_read(&hardware->figure[i], &hardware->origin[i], &hardware->arena, &object,
+                                   ah__figure_table[i].key, ah__figure_table[i].dimension));
     if (group != AH_FIGURES_DEVICE)
         return AH_OK;
     if (!hardware->gemm.count || ah__json_has(&object, "gemm"))
@@ -279,11 +170,11 @@ static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *js
     AH_TRY(ah__json_only(json, keys));
     if (ah__json_has(json, "base"))
         AH_TRY(base_parse(hardware, json, depth));
-    AH_TRY(get_text(&hardware->name, hardware, json, "name"));
+    AH_TRY(ah__figure_text(&hardware->name, &hardware->arena, json, "name"));
     if (strlen(hardware->name) > NAME_MOST)
         return ah__fail(AH_EINPUT, "%s: key 'name': found %zu bytes, expected at most %d", json->path,
                         strlen(hardware->name), NAME_MOST);
-    AH_TRY(get_text(&hardware->description, hardware, json, "description"));
+    AH_TRY(ah__figure_text(&hardware->description, &hardware->arena, json, "description"));
     for (int group = 0; group < AH_FIGURES_COUNT; group++) {
         bool alone = group == AH_FIGURES_INTERCONNECT && hardware->figure[AH_FIGURE_DEVICES] <= 1;
         bool needed = !alone && !has_group(hardware, (enum ah_figure_group)group);

@@ -5,17 +5,7 @@
 #ifndef AH_PROFILE_HARDWARE_H
 #define AH_PROFILE_HARDWARE_H
 
-#include "base/alloc.h"
-
-enum ah_dimension {
-    AH_DIMENSION_COUNT,
-    AH_DIMENSION_FRACTION,
-    AH_DIMENSION_BYTES,
-    AH_DIMENSION_BYTES_PER_S,
-    AH_DIMENSION_FLOPS_PER_S,
-    AH_DIMENSION_PARAMS_PER_S,
-    AH_DIMENSION_NS
-};
+#include "profile/figure.h"
 
 enum ah_figure_group {
     AH_FIGURES_DEVICE,
@@ -76,14 +66,6 @@ extern const char *const ah__figure_group_names[AH_FIGURES_COUNT];
 extern const char ah__hardware_format[]; /* value of the key "format" */
 /* Returns true for figures that may be left out, since some machines have no source for them. */
 bool ah__figure_is_optional(enum ah_figure figure);
-/* Returns a unit for figures of a dimension; *scale: its value in the base unit. */
-const char *ah__figure_unit(double *scale, enum ah_dimension dimension);
-
-/* The origin of a figure. Strings belong to the hardware's arena; null for a figure that is not given. */
-struct ah_figure_origin {
-    double written; /* value in `unit` */
-    const char *unit, *source, *date;
-};
 
 enum { AH_CURVE_POINTS = 32 };
 /* Rates of GEMMs of cubes (m = n = k), sizes ascending; count 0: unknown. */
@@ -102,8 +84,9 @@ struct ah_hardware {
     uint64_t hash;                  /* of all numbers */
 };
 
-/* hardware_find.c: finds a machine's file by name or path and returns its path in *out (ah__free). AH_EINPUT names the
- * machines that exist. */
+/* hardware_find.c: find the file of a machine or a drive by name or path and return its path in *out (ah__free).
+ * AH_EINPUT names those that exist. */
 int ah__hardware_find(char **out, const char *name_or_path);
+int ah__drive_find(char **out, const char *name_or_path);
 
 #endif

@@ -5,6 +5,7 @@
 #include "model/model.h"
 #include "op/op.h"
 #include "plan/search.h"
+#include "profile/drive.h"
 #include "sched/sched.h"
 #include "session/session.h"
 
@@ -108,7 +109,10 @@ static int find_hardware(struct ah_session *session)
 static int open_hardware(struct ah_session *session)
 {
     struct ah_budget *budget = &session->info.budget;
+    struct ah_profile_drive drive; /* the estimate loads it again: here a wrong name costs no time */
     AH_TRY(find_hardware(session));
+    if (session->options.dev.disk)
+        AH_TRY(ah__drive_load(&drive, session->options.dev.disk, session->info.world_size));
     budget->device_bytes = budget->device_bytes ? budget->device_bytes : session->info.hardware.device_bytes;
     budget->host_bytes = budget->host_bytes ? budget->host_bytes : session->info.hardware.host_bytes;
     return AH_OK;

@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "plan/search.h"
+#include "profile/drive.h"
 #include "session/session.h"
 
 /* If steps are off their prediction by more than this share, and there are enough of them, the profile no longer
@@ -62,17 +63,26 @@ static int load_profile(struct ah_session *session)
     return AH_OK;
 }
 
-static int make_profile(struct ah_session *session)
+static int get_profile(struct ah_session *session)
 {
     const struct ah_session_options *options = &session->options;
     if (session->hardware) {
-        const struct ah_estimate_options how = {session->info.world_size, options->optimizer};
+        const struct ah_estimate_options how = {session->info.world_size, options->optimizer, options->dev.disk};
         return ah_profile_estimate(&session->profile, session->partition, session->hardware, &how);
     }
     if (options->profile_path)
         return load_profile(session);
     return ah_profile_measure(&session->profile, &session->info.profile_kept_s, session->partition, session->dev,
                               &options->profile);
+}
+
+static int make_profile(struct ah_session *session)
+{
+    struct ah_budget *budget = &session->info.budget;
+    AH_TRY(get_profile(session));
+    if (session->profile->drive.free_bytes && !budget->disk_bytes)
+        budget->disk_bytes = session->profile->drive.free_bytes / session->comm->neighbours;
+    return AH_OK;
 }
 
 struct ah_micro_batch_options ah__session_step(const struct ah_session *session)
@@ -92,21 +102,62 @@ struct ah_micro_batch_options ah__session_step(const struct ah_session *session)
         .policy = options->policy,
         .effort = options->effort,
         .profile = options->profile,
+        .disk = options->dev.disk != NULL,
     };
+}
+
+/* Searches a plan that may keep blocks on a usual drive, of which `profile` is a copy. Text is "" if there is none. */
+static int search_with_drive(char *text, size_t size, const struct ah_session *session, struct ah_profile *profile)
+{
+    static const char usual[] = "nvme-pcie4";
+    const struct ah_search_options search = {.effort = session->options.effort};
+    const int ranks = session->hardware ? session->info.world_size : session->comm->neighbours;
+    struct ah_budget budget = session->info.budget;
+    struct ah_plan plan;
+    char space[32];
+    if (ah__drive_load(&profile->drive, usual, ranks) != AH_OK) /* nothing is installed */
+        return AH_OK;
+    budget.disk_bytes = profile->drive.free_bytes;
+    int status = ah__plan_make(&plan, session->options.plan, session->partition, profile, &budget,
+                               session->options.policy, &search);
+    if (status != AH_OK)
+        return status == AH_EBUDGET || status == AH_EINPUT ? AH_OK : status;
+    double step_tokens = (double)(session->info.rank_batch * session->info.world_size * session->info.seq);
+    ah__snprintf(text, size,
+                 "; or --disk %s with %s free (%.0f tokens/s on a drive that reads %.3g and writes %.3g GB/s)",
+                 session->hardware ? usual : "DIR", ah_size_format(space, sizeof space, ranks * plan.disk_peak_bytes),
+                 step_tokens / ((double)plan.step_ns / 1e9), ranks * (double)profile->drive.read_bytes_per_s / 1e9,
+                 ranks * (double)profile->drive.write_bytes_per_s / 1e9);
+    return AH_OK;
+}
+
+/* Writes what a disk would make of a refused budget; "": nothing, or one was given. */
+static int advise_disk(char *text, size_t size, const struct ah_session *session)
+{
+    struct ah_profile *profile;
+    *text = 0;
+    if (!session->profile || session->options.dev.disk || !ah_plan_is_open(session->options.plan))
+        return AH_OK;
+    AH_TRY(ah__new(&profile, 1, sizeof *profile));
+    *profile = *session->profile;
+    int status = search_with_drive(text, size, session, profile);
+    ah__free(profile);
+    return status;
 }
 
 /* Fails with the message of a refused budget, and with advice on options that fit. */
 static int advise(const struct ah_session *session)
 {
-    char refusal[512], speed[48] = "";
+    char refusal[512], speed[48] = "", disk[160];
     struct ah_advice advice;
     snprintf(refusal, sizeof refusal, "%s", ah_error());
     AH_TRY(ah_session_advise(&advice, session, &session->info.budget, NULL, true));
+    AH_TRY(advise_disk(disk, sizeof disk, session));
     if (!*advice.change)
-        return ah__fail(AH_EBUDGET, "%s", refusal);
+        return ah__fail(AH_EBUDGET, "%s%s", refusal, disk);
     if (advice.tokens_per_s > 0)
         ah__snprintf(speed, sizeof speed, " (%.0f tokens/s)", advice.tokens_per_s);
-    return ah__fail(AH_EBUDGET, "%s; %s would do within this budget%s", refusal, advice.change, speed);
+    return ah__fail(AH_EBUDGET, "%s; %s would do within this budget%s%s", refusal, advice.change, speed, disk);
 }
 
 /* A plan that is given may keep blocks on disk where no folder is. */
@@ -140,11 +191,8 @@ static int make_plan(struct ah_session *session)
 {
     const struct ah_search_options search = {.warm_start = session->options.warm_start,
                                              .effort = session->options.effort};
-    struct ah_budget *budget = &session->info.budget;
-    if (session->profile->drive.free_bytes && !budget->disk_bytes)
-        budget->disk_bytes = session->profile->drive.free_bytes / session->comm->neighbours;
-    int status = ah__plan_make(&session->plan, session->options.plan, session->partition, session->profile, budget,
-                               session->options.policy, &search);
+    int status = ah__plan_make(&session->plan, session->options.plan, session->partition, session->profile,
+                               &session->info.budget, session->options.policy, &search);
     if (status == AH_EBUDGET && (session->dev || session->hardware) && !session->options.fixed_micro_batch)
         return advise(session);
     return status == AH_OK ? disk_check(session) : status;

@@ -40,7 +40,8 @@ static inline struct ah_profile *estimate(const char *name, const struct ah_part
 {
     struct ah_hardware *hardware = machine(name);
     struct ah_profile *profile = NULL;
-    assert_ok(ah_profile_estimate(&profile, partition, hardware, &(struct ah_estimate_options){ranks, optimizer}));
+    assert_ok(
+        ah_profile_estimate(&profile, partition, hardware, &(struct ah_estimate_options){ranks, optimizer, NULL}));
     ah_hardware_free(hardware);
     return profile;
 }

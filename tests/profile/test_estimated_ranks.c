@@ -65,7 +65,7 @@ static void links_beyond_the_hosts_memory_are_slower(void **state)
     struct ah_hardware *hardware = machine("a100-40g-x4");
     struct ah_profile *profile = NULL;
     hardware->figure[AH_FIGURE_DRAM] = 80e9; /* of which 65.6 for four links */
-    assert_ok(ah_profile_estimate(&profile, partition, hardware, &(struct ah_estimate_options){4, NULL}));
+    assert_ok(ah_profile_estimate(&profile, partition, hardware, &(struct ah_estimate_options){4, NULL, NULL}));
     assert_near(block_ms(profile, AH_ITEM_PREFETCH), 906.13 / 4 / 16.4, 0.001);
     assert_near(profile->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_D2H], 2, 0.001);
     assert_int_equal(profile->h2d_bytes_per_s, 16400000000);

@@ -390,8 +390,8 @@ static void an_estimate_is_not_faster_than_trainings_were(void **state)
     ah_profile_free(ours);
     struct ah_hardware *v100 = machine("v100-32g"); /* nobody has published what its training reaches */
     struct ah_profile *profile = NULL;
-    assert_fails(ah_profile_estimate(&profile, partition, v100, &(struct ah_estimate_options){1, "pytorch"}), AH_EINPUT,
-                 "v100-32g lacks 'device.pytorch_training' or 'host.pytorch_adam'");
+    assert_fails(ah_profile_estimate(&profile, partition, v100, &(struct ah_estimate_options){1, "pytorch", NULL}),
+                 AH_EINPUT, "v100-32g lacks 'device.pytorch_training' or 'host.pytorch_adam'");
     ah_hardware_free(v100);
     ah_partition_free(partition);
 }
@@ -495,9 +495,9 @@ static void wrong_options_are_refused(void **state)
         struct ah_estimate_options options;
         const char *words;
     } wrong[] = {
-        {{0, NULL}, "ranks: found 0, expected 1 to 4, the devices of a100-40g-x4"},
-        {{5, NULL}, "ranks: found 5"},
-        {{1, "sgd"}, "optimizer: found 'sgd', expected autohete, deepspeed or pytorch"},
+        {{0, NULL, NULL}, "ranks: found 0, expected 1 to 4, the devices of a100-40g-x4"},
+        {{5, NULL, NULL}, "ranks: found 5"},
+        {{1, "sgd", NULL}, "optimizer: found 'sgd', expected autohete, deepspeed or pytorch"},
     };
     struct ah_profile *profile = NULL;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)

@@ -309,6 +309,7 @@ class ah_plan(Structure):
         ("disk_peak_bytes", c_int64),
         ("disk_read_bytes", c_int64),
         ("disk_written_bytes", c_int64),
+        ("disk_endurance_bytes", c_int64),
     ]
 
 
@@ -343,6 +344,7 @@ class ah_micro_batch_options(Structure):
         ("policy", c_char_p),
         ("effort", c_int),
         ("profile", ah_profile_options),
+        ("disk", c_bool),
     ]
 
 
@@ -372,6 +374,7 @@ class ah_estimate_options(Structure):
     _fields_ = [
         ("world_size", c_int),
         ("optimizer", c_char_p),
+        ("disk", c_char_p),
     ]
 
 
@@ -728,6 +731,8 @@ FUNCTIONS = {
     "ah_plan_check": (c_int, [c_char_p, c_int]),
     "ah_plan_save": (c_int, [POINTER(ah_plan), c_char_p]),
     "ah_plan_print": (c_int, [POINTER(ah_plan), POINTER(ah_budget), c_void_p]),
+    "ah_plan_day_bytes": (c_int64, [POINTER(ah_plan), c_int64]),
+    "ah_plan_wear": (c_char_p, [c_char_p, c_size_t, POINTER(ah_plan), c_int64]),
     "ah_plan_explain": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_void_p]),
     "ah_micro_batch_choose": (c_int, [POINTER(ah_micro_batch), POINTER(ah_micro_batch_options)]),
     "ah_step_fits": (c_int, [POINTER(c_bool), POINTER(ah_micro_batch_options), c_int64]),

@@ -51,7 +51,8 @@ static int load_profile(struct ah_session *session)
     const char *path = session->options.profile_path;
     struct ah_dev_info device;
     AH_TRY(ah_profile_load(&session->profile, path));
-    if (session->options.dev.disk && !session->profile->drive.read_bytes_per_s)
+    if (session->options.dev.disk && !session->profile->drive.read_bytes_per_s &&
+        ah_plan_is_open(session->options.plan))
         return ah__fail(AH_EINPUT, "%s: key 'drive': found nothing, expected a profile made with --disk", path);
     if (!session->dev)
         return AH_OK;

@@ -196,11 +196,9 @@ static void place_group(struct ah_addresses *at, const struct ah_memory *memory,
     if (place->on_disk)
         place_slot(at, memory, item);
     char *stage = memory->device + memory->layout->stages_offset + item->stage * memory->layout->stage_bytes;
-    at->stage[0] = stage;
-    at->stage[1] = stage + memory->layout->stage_state_bytes;
-    at->stage[2] = at->stage[1] + memory->layout->stage_moment_bytes;
-    at->stage[AH_STATE_REST] = at->stage[2] + memory->layout->stage_moment_bytes;
-    at->stage_grad = at->stage[AH_STATE_REST] + memory->layout->stage_rest_bytes;
+    for (int i = 0; i < AH_STATE_COUNT; i++)
+        at->stage[i] = stage + memory->layout->stage_at[i];
+    at->stage_grad = stage + memory->layout->stage_at[AH_STATE_COUNT];
     at->update_copy = update_copy_of(memory, g);
     at->update_grad = place->on_host ? at->host_grad : at->grad;
 }

@@ -1,5 +1,7 @@
 #include "layout/layout.h"
 
+#include <string.h>
+
 #include "bind/bind.h"
 
 /* Returns the offset of the next `bytes` of the memory, which end at *end. */
@@ -154,9 +156,7 @@ static void note_sizes(struct ah_layout *layout, const struct ah_switches *switc
 {
     layout->buffer_bytes = sizes->buffer[AH_CLASS_BLOCK];
     layout->stage_bytes = sizes->stages / AH_STAGING_BUFFERS;
-    layout->stage_state_bytes = sizes->stage_state;
-    layout->stage_moment_bytes = sizes->stage_moment;
-    layout->stage_rest_bytes = sizes->stage_rest;
+    memcpy(layout->stage_at, sizes->stage_at, sizeof layout->stage_at);
     layout->input_bytes = sizes->at_once * sizes->input;
     layout->sum_bytes = sizes->sum;
     layout->embeds_late = sizes->embedded > sizes->at_once;

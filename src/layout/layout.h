@@ -53,9 +53,7 @@ struct ah_layout_group {
 struct ah_layout {
     int64_t buffers_offset, buffer_bytes; /* pool shared by block parameters and block gradients */
     int64_t stages_offset, stage_bytes;   /* AH_STAGING_BUFFERS, each for a chunk's states and gradient */
-    int64_t stage_state_bytes, stage_moment_bytes, stage_rest_bytes; /* parts of a staging buffer: of p; of m or v; of
-                                                                      * the rest. They follow each other, then the
-                                                                      * gradient */
+    int64_t stage_at[AH_STATE_COUNT + 1]; /* offsets in a staging buffer: of each state, then of the gradient */
     /* Several ranks: shards that stay on the device, of blocks that are fetched only once (ah__shard_count); else
      * empty. Each has trained elements, then at reduced_bytes frozen ones. */
     int64_t shards_offset, shard_bytes;

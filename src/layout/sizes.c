@@ -141,11 +141,9 @@ static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *pa
     if (switches->staged > 0) {
         int64_t part = ah__part_count(block->trained, ah__world_size(switches));
         int64_t chunk = ah__chunk_count(part, switches->chunks);
-        sizes->stage_state = round_up(ah__state_size(partition, 0, chunk));
-        sizes->stage_moment = round_up(ah__state_size(partition, 1, chunk));
-        sizes->stage_rest = round_up(ah__state_size(partition, AH_STATE_REST, chunk));
-        sizes->stages = AH_STAGING_BUFFERS * (sizes->stage_state + 2 * sizes->stage_moment + sizes->stage_rest +
-                                              round_up(chunk * element_bytes));
+        for (int i = 0; i < AH_STATE_COUNT; i++)
+            sizes->stage_at[i + 1] = sizes->stage_at[i] + round_up(ah__state_size(partition, i, chunk));
+        sizes->stages = AH_STAGING_BUFFERS * (sizes->stage_at[AH_STATE_COUNT] + round_up(chunk * element_bytes));
     }
     sizes->copies = ah__world_size(switches) > 1;
     sizes->embedding_grad = sizes->summed[AH_CLASS_EMBEDDING];

@@ -63,16 +63,16 @@ struct ah_sizes {
     int64_t states[AH_SIZED_COUNT];                /* all of them */
     int64_t device_state[AH_SIZED_COUNT];          /* p of a group on the device, whole if products may read it there */
     int64_t device_states[AH_SIZED_COUNT];         /* all states there: only p if nothing is updated */
-    int64_t frozen[AH_SIZED_COUNT];    /* frozen parameters of one group, this rank's part, in the compute dtype */
-    int64_t buffer[AH_SIZED_COUNT];    /* parameters or gradient of one group in the compute dtype */
-    int64_t host_grad[AH_SIZED_COUNT]; /* this rank's part of the gradient, on the host */
-    int64_t summed[AH_SIZED_COUNT];    /* one group's gradient where it is summed in F32; not rounded up */
-    bool own_grads;                    /* gradients of blocks have memory of their own, not buffers */
-    int64_t block_grad;                /* of each block */
-    int64_t stage_state, stage_moment, stage_rest; /* p; m or v; the rest: of a staged chunk */
-    int64_t stages;                                /* all staging buffers */
-    int64_t widened;                               /* decoded parameters of a block, if they are kept in codes */
-    int64_t sum;                                   /* F32 sum of a block's gradient */
+    int64_t frozen[AH_SIZED_COUNT];       /* frozen parameters of one group, this rank's part, in the compute dtype */
+    int64_t buffer[AH_SIZED_COUNT];       /* parameters or gradient of one group in the compute dtype */
+    int64_t host_grad[AH_SIZED_COUNT];    /* this rank's part of the gradient, on the host */
+    int64_t summed[AH_SIZED_COUNT];       /* one group's gradient where it is summed in F32; not rounded up */
+    bool own_grads;                       /* gradients of blocks have memory of their own, not buffers */
+    int64_t block_grad;                   /* of each block */
+    int64_t stage_at[AH_STATE_COUNT + 1]; /* offsets in a staging buffer: of the chunk's states, then of its gradient */
+    int64_t stages;                       /* all staging buffers */
+    int64_t widened;                      /* decoded parameters of a block, if they are kept in codes */
+    int64_t sum;                          /* F32 sum of a block's gradient */
     int sum_places;    /* sums on the device; 0: gradients are summed in their own memory, in the same
                                         * dtype */
     int64_t host_sums; /* sums of all blocks between rounds; 0: there is one round */

@@ -222,12 +222,9 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     int64_t chunk = ah__chunk_count(part_of(partition, plan, last), plan->switches.chunks);
     for (int i = 0; plan->switches.staged && i < AH_STAGING_BUFFERS; i++) {
         int64_t stage = layout->stages_offset + i * layout->stage_bytes;
-        const int64_t at[] = {0, layout->stage_state_bytes, layout->stage_state_bytes + layout->stage_moment_bytes,
-                              layout->stage_state_bytes + 2 * layout->stage_moment_bytes};
         for (int s = 0; s < AH_STATE_COUNT; s++)
-            area_add(areas, stage + at[s], state_size(partition, s, chunk));
-        area_add(areas, stage + at[AH_STATE_REST] + layout->stage_rest_bytes,
-                 chunk * (partition->compute == AH_F32 ? 4 : 2));
+            area_add(areas, stage + layout->stage_at[s], state_size(partition, s, chunk));
+        area_add(areas, stage + layout->stage_at[AH_STATE_COUNT], chunk * (partition->compute == AH_F32 ? 4 : 2));
     }
     micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);

@@ -285,14 +285,16 @@ static int parts_take(struct ah_run *run, int param, int64_t count, char *values
     return AH_OK;
 }
 
+/* Stores a parameter's state. The others give their parts in any case: they are taken even if this rank's own fails. */
 static int store(struct ah_run *run, int param, void *values, const struct moved *how)
 {
     int64_t count = run->partition->params[param].kept;
     struct request request = {.param = param, .which = (int)how->which, .raw = how->as == how->dtype};
     if (run->comm->world_size > 1)
         AH_TRY(request_move(run, &request));
-    AH_TRY(move(run, param, 0, count, values, how));
-    return run->comm->world_size > 1 ? parts_take(run, param, count, values, how->as) : AH_OK;
+    int own = move(run, param, 0, count, values, how);
+    int others = run->comm->world_size > 1 ? parts_take(run, param, count, values, how->as) : AH_OK;
+    return own == AH_OK ? others : own;
 }
 
 int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values)

@@ -1,5 +1,6 @@
 /* Trainings that have every block on disk: the same bits as `resident`, whatever is trained and in whatever format.
  * What they take of device, host and disk, and what a step moves, is as predicted. */
+#include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -226,6 +227,77 @@ static void ranks_equal_resident(void **state)
         joint_equals_resident(joints[i], ah_test_rounds(1, 3, 12));
 }
 
+/* ---- a drive that fails ------------------------------------------------------------------------------------------ */
+
+static int fd_of_rank_0 = -1;
+static atomic_bool fails;
+
+static int marking_allocate(int fd, int mode, off_t at, off_t bytes)
+{
+    (void)mode;
+    if (ah__comm()->rank == 0)
+        fd_of_rank_0 = fd;
+    return ftruncate(fd, at + bytes);
+}
+
+static ssize_t failing_read(int fd, void *to, size_t bytes, off_t at)
+{
+    if (!fails || fd != fd_of_rank_0)
+        return pread(fd, to, bytes, at);
+    errno = EIO;
+    return -1;
+}
+
+/* Each parameter of a block twice: first while the drive fails. Rank 0's part of some may be in memory by then. */
+static void store_twice(struct ah_run *run, const struct ah_partition *partition)
+{
+    static float values[TINY_MOST_FLOATS];
+    int failed = 0;
+    for (int p = 0; p < partition->param_count; p++) {
+        if (partition->params[p].group != 2)
+            continue;
+        fails = true;
+        int status = ah__run_store(run, p, AH_RUN_PARAM, values);
+        fails = false;
+        assert_true(status == AH_OK || status == AH_EIO);
+        failed += status == AH_EIO;
+        assert_ok(ah__run_store(run, p, AH_RUN_PARAM, values));
+    }
+    assert_true(failed > 2);
+}
+
+static void failing_one(int rank, void *context)
+{
+    struct rank_run self = {.joint = context};
+    struct ah_dev_options options = {.threads = 1};
+    struct ah_dev *dev;
+    struct ah_run *run;
+    joint_partition(&self);
+    struct ah_plan plan = plan_on_disk(self.tiny.partition, 2, 302); /* in 16 chunks */
+    assert_ok(ah_dev_open(&dev, "cpu", &options));
+    assert_ok(ah__workspace_bytes(&plan.workspace_bytes, self.tiny.partition, dev));
+    assert_ok(ah__run_new(&run, self.tiny.partition, &plan, dev, 0));
+    assert_ok(ah__run_init(run, 11));
+    if (rank == 0) {
+        store_twice(run, self.tiny.partition);
+        assert_ok(ah__run_served(run, AH_OK));
+    } else {
+        assert_ok(ah__run_serve(run));
+    }
+    ah__run_free(run);
+    ah_dev_close(dev);
+    tiny_fini(&self.tiny);
+}
+
+/* A checkpoint that cannot be written is one, and no more: ranks stay in step. */
+static void ranks_go_on_when_a_part_cannot_be_read(void **state)
+{
+    static const struct ah_disk_calls calls = {.read = failing_read, .allocate = marking_allocate};
+    ah__disk_calls(&calls);
+    joint_config(tiny_tied);
+    threads_run(2, failing_one, &(struct joint){.config = tiny_tied, .world_size = 2, .micro_batches = 1, .batch = 1});
+}
+
 /* ---- what a step moves ------------------------------------------------------------------------------------------- */
 
 /* The switches' prediction of a step; the rates do not matter. */
@@ -281,4 +353,4 @@ static void what_a_step_moves_is_predicted(void **state)
 }
 
 AH_TEST_CASES("run/disk", every_format_equals_resident, clipping_equals_resident, what_is_frozen_equals_resident,
-              ranks_equal_resident, what_a_step_moves_is_predicted)
+              ranks_equal_resident, ranks_go_on_when_a_part_cannot_be_read, what_a_step_moves_is_predicted)

@@ -35,6 +35,8 @@ static uint32_t useless(const struct ah_switches *switches, const struct ah_pred
         without |= 1U << AH_SWITCH_share_embedding_head;
     if (!ah__predictor_stages(predictor))
         without |= 1U << AH_SWITCH_staged;
+    if (!ah__predictor_spills(predictor))
+        without |= 1U << AH_SWITCH_disk_blocks | 1U << AH_SWITCH_disk_ahead;
     struct ah_switches on_device = {.layers = switches->layers, .world_size = switches->world_size};
     if (ah__plan_most_unsharded(&on_device, predictor) == 0)
         without |= 1U << AH_SWITCH_unsharded;

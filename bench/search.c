@@ -16,10 +16,10 @@
 
 enum { BATCH = 8 };
 
-static void print_switches(const struct ah_plan *plan)
+static void print_switches(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     printf("  ");
-    for (int i = 0; i < ah__row_count; i++)
+    for (int i = 0; i < ah__row_count(predictor); i++)
         printf("%s%s=%d", i ? "," : "", ah__switch_table[ah__rows[i].at].key,
                ah__switch_get(&plan->switches, ah__rows[i].at));
 }
@@ -84,10 +84,10 @@ static void row(struct losses *losses, const char *name, struct ah_model *model,
     printf("%-4s %9.1f ms %9.1f ms %+6.2f%%  %6.3f s %7.3f s %6lld  %6lld", name, (double)chosen_ns / 1e6,
            (double)best.step_ns / 1e6, percent, planning, processor, (long long)report.simulated, (long long)count);
     if (best.step_ns < chosen_ns || rival->recorded)
-        print_switches(&chosen);
+        print_switches(&chosen, &predictor);
     if (best.step_ns < chosen_ns && !rival->recorded) {
         printf("  <-");
-        print_switches(&best);
+        print_switches(&best, &predictor);
     }
     printf("\n");
     fflush(stdout);

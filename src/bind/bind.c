@@ -98,14 +98,19 @@ static void programs_add(const struct bind *bind, const struct ah_prepared *befo
         program_add(bind, before ? before : adds, before ? adds : NULL, together, count - together);
 }
 
-/* Adds a copy of the item's chunk of `count` elements in the compute dtype. For a fetch of a block on disk `from` has
- * only the chunk. */
+/* Adds a copy of the item's chunk of `count` elements in the compute dtype. Of a block on disk the side that is in host
+ * memory has only the chunk. */
 static void elements_copy_add(const struct bind *bind, char *to, const char *from, int64_t count)
 {
     int64_t first, element = ah__bind_element_bytes(bind), elements = ah__bind_chunk_of(&first, bind, count);
-    bool chunk_alone = bind->at->disk && bind->item->kind != AH_ITEM_OFFLOAD;
-    if (elements > 0)
-        ah__bind_copy(bind, to + first * element, from + (chunk_alone ? 0 : first * element), elements * element);
+    bool leaves = bind->item->kind == AH_ITEM_OFFLOAD;
+    if (elements == 0)
+        return;
+    if (!bind->at->disk || !leaves)
+        to += first * element;
+    if (!bind->at->disk || leaves)
+        from += first * element;
+    ah__bind_copy(bind, to, from, elements * element);
 }
 
 /* Adds a copy of a chunk of this rank's part of the trained parameters or of their gradient. */
@@ -387,6 +392,7 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
         [AH_ITEM_STATES_IN] = ah__bind_states_in,
         [AH_ITEM_UPDATE_STAGED] = ah__bind_update_staged,
         [AH_ITEM_DISK_PARAMS] = ah__bind_disk_params,
+        [AH_ITEM_DISK_GRADIENT] = ah__bind_disk_gradient,
         [AH_ITEM_DISK_READ] = ah__bind_disk_read,
         [AH_ITEM_DISK_WRITE] = ah__bind_disk_write,
         [AH_ITEM_ACTIVATIONS_OUT] = activations_out,

@@ -67,11 +67,12 @@ struct ah_addresses {
     char *host_param, *host_grad; /* on the host: parameters to fetch; the gradient buffer */
     char *host_sum;               /* on the host: the sum between rounds */
     char *host_frozen;            /* on the host: frozen parameters, fetched with host_param */
-    /* A block on disk: host_param, host_frozen and states are a chunk of it, in a host buffer that begins with
-     * states[0]. Offsets and bytes on disk of the chunk's states, of the place where a speculative update writes them,
-     * of p among the states, and of frozen parameters. */
+    /* A block on disk: host_param, host_grad, host_frozen and states are a chunk of it, in a host buffer that begins
+     * with states[0]. Offsets and bytes on disk of the chunk's states, of the place where a speculative update writes
+     * them, of p among the states, of frozen parameters and of the gradient. */
     struct ah_disk *disk; /* null: the block is not on disk */
-    int64_t disk_states, disk_shadow, disk_frozen, disk_states_bytes, disk_param_bytes, disk_frozen_bytes;
+    int64_t disk_states, disk_shadow, disk_frozen, disk_gradient;
+    int64_t disk_states_bytes, disk_param_bytes, disk_frozen_bytes, disk_gradient_bytes;
     /* on the device: staging buffers for a chunk of states and of the gradient */
     char *stage[AH_STATE_COUNT], *stage_grad;
 };

@@ -66,8 +66,10 @@ void ah__bind_update(const struct bind *bind);
  * copies it back, to the shadow states if the norm is not known. */
 void ah__bind_states_in(const struct bind *bind);
 void ah__bind_update_staged(const struct bind *bind);
-/* Move a chunk of a block on disk: read its parameters for a fetch, read its states, write them back. */
+/* Move a chunk of a block on disk: read its parameters for a fetch, write its gradient, read states and gradient, write
+ * states back. */
 void ah__bind_disk_params(const struct bind *bind);
+void ah__bind_disk_gradient(const struct bind *bind);
 void ah__bind_disk_read(const struct bind *bind);
 void ah__bind_disk_write(const struct bind *bind);
 /* Adds the computation of the squared norm of this rank's part of the group's gradient. The norm of a group without a

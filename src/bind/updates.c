@@ -57,7 +57,7 @@ void ah__bind_update(const struct bind *bind)
         task->as.adam.to_v = to[2];
         task->as.adam.to_rest = to[AH_STATE_REST];
     }
-    task->as.adam.g = grad + first * ah__bind_element_bytes(bind);
+    task->as.adam.g = grad + (at->disk ? 0 : first) * ah__bind_element_bytes(bind);
     if (bind->binding->clip > 0 && !ahead)
         task->as.adam.scale =
             (const float *)(const void *)((on_host ? at->host_results : at->results) + AH_RESULTS_SCALE);
@@ -134,9 +134,16 @@ void ah__bind_disk_params(const struct bind *bind)
     disk_add(bind, at->host_frozen, at->disk_frozen, at->disk_frozen_bytes, false);
 }
 
+void ah__bind_disk_gradient(const struct bind *bind)
+{
+    disk_add(bind, bind->at->host_grad, bind->at->disk_gradient, bind->at->disk_gradient_bytes, true);
+}
+
 void ah__bind_disk_read(const struct bind *bind)
 {
-    disk_add(bind, bind->at->states[0], bind->at->disk_states, bind->at->disk_states_bytes, false);
+    const struct ah_addresses *at = bind->at;
+    disk_add(bind, at->states[0], at->disk_states, at->disk_states_bytes, false);
+    disk_add(bind, at->host_grad, at->disk_gradient, at->disk_gradient_bytes, false);
 }
 
 void ah__bind_disk_write(const struct bind *bind)

@@ -144,7 +144,7 @@ static char *frozen_of(const struct ah_memory *memory, int group, char *shard)
     return own >= 0 ? memory->device + own : NULL;
 }
 
-/* Sets the operands of a chunk of a block on disk: states and parameters are in its host buffer. */
+/* Sets the operands of a chunk of a block on disk: states, gradient and parameters are in its host buffer. */
 static void place_slot(struct ah_addresses *at, const struct ah_memory *memory, const struct ah_item *item)
 {
     const struct ah_layout *layout = memory->layout;
@@ -156,13 +156,16 @@ static void place_slot(struct ah_addresses *at, const struct ah_memory *memory, 
     at->states[2] = at->states[1] + chunk->moment;
     at->states[AH_STATE_REST] = at->states[2] + chunk->moment;
     at->host_frozen = slot + chunk->state;
+    at->host_grad = slot + chunk->states;
     at->disk = memory->disk;
     at->disk_states = ah__disk_states_at(layout, g, item->chunk, item->set);
     at->disk_shadow = ah__disk_states_at(layout, g, item->chunk, shadow);
     at->disk_frozen = ah__disk_frozen_at(layout, g, item->chunk);
+    at->disk_gradient = ah__disk_gradient_at(layout, g, item->chunk);
     at->disk_param_bytes = chunk->state;
     at->disk_states_bytes = chunk->states;
     at->disk_frozen_bytes = chunk->frozen;
+    at->disk_gradient_bytes = chunk->gradient;
 }
 
 static void place_group(struct ah_addresses *at, const struct ah_memory *memory, const struct ah_item *item)

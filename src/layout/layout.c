@@ -28,9 +28,9 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
         g->state_offset = place(&layout->device_bytes, sizes->device_states[class]);
     else
         g->state_offset = block ? -1 : place(&layout->host_bytes, sizes->states[class]);
-    if (g->on_host) {
+    if (g->on_host && !g->on_disk) {
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
-        g->host_frozen_offset = g->on_disk ? -1 : place(&layout->host_bytes, sizes->frozen[class]);
+        g->host_frozen_offset = place(&layout->host_bytes, sizes->frozen[class]);
     }
     if (g->on_disk)
         g->disk_offset =
@@ -146,10 +146,15 @@ int64_t ah__disk_frozen_at(const struct ah_layout *layout, int group, int chunk)
     return layout->groups[group].disk_offset + chunk * ah__disk_chunk_of(layout, group)->bytes;
 }
 
+int64_t ah__disk_gradient_at(const struct ah_layout *layout, int group, int chunk)
+{
+    return ah__disk_frozen_at(layout, group, chunk) + ah__disk_chunk_of(layout, group)->frozen;
+}
+
 int64_t ah__disk_states_at(const struct ah_layout *layout, int group, int chunk, int place)
 {
     const struct ah_disk_chunk *of = ah__disk_chunk_of(layout, group);
-    return ah__disk_frozen_at(layout, group, chunk) + of->frozen + place * of->states;
+    return ah__disk_gradient_at(layout, group, chunk) + of->gradient + place * of->states;
 }
 
 static void note_sizes(struct ah_layout *layout, const struct ah_switches *switches, const struct ah_sizes *sizes)

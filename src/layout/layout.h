@@ -33,7 +33,7 @@ struct ah_layout_group {
                                         * disk */
     int64_t frozen_offset;             /* several ranks: this rank's part of the frozen parameters, on the device; -1:
                                         * on_host, or it is part of param_offset */
-    int64_t host_grad_offset;          /* on_host: the host gradient buffer; else -1 */
+    int64_t host_grad_offset;          /* on_host: the host gradient buffer; else -1, and on disk */
     /* Dedicated device parameters of unsharded blocks, and of embedding and head if they are on the host or there are
      * several ranks; else -1. The same bytes for embedding and head if the plan says so (share_embedding_head). */
     int64_t param_offset;
@@ -46,7 +46,7 @@ struct ah_layout_group {
     int64_t saved_offset;            /* blocks: activations that are saved or recomputed */
     int64_t host_activations_offset; /* offloaded input and saved activations */
     int64_t disk_offset;             /* on_disk: its part of the scratch space: for each chunk the frozen parameters,
-                                      * then the places of its states */
+                                      * its gradient, then the places of its states */
     int64_t activation_bytes;        /* of input and saved activations; 0: they stay on the device */
 };
 
@@ -101,8 +101,8 @@ struct ah_layout {
     int64_t sets_offset, set_bytes;
     int64_t host_staging_offset,
         host_staging_bytes; /* for loading and saving device states in pieces; 0 bytes: no state is on the device */
-    /* Blocks on disk: host buffers (ah__disk_slots), each for a chunk. States begin it; its frozen parameters are
-     * behind p, where a fetch needs neither moments nor rest. */
+    /* Blocks on disk: host buffers (ah__disk_slots), each for a chunk. States begin it, its gradient follows; its
+     * frozen parameters are behind p, where a fetch needs neither moments nor rest. */
     int64_t slots_offset, slot_bytes;
     struct ah_disk_chunk disk_chunk[2]; /* of blocks with a backward; of the lowest `frozen_blocks`, without */
     int frozen_blocks;
@@ -119,9 +119,10 @@ static inline int64_t ah__state_at(const struct ah_layout_group *group, int whic
 
 /* Returns the sizes of a chunk of a block. */
 const struct ah_disk_chunk *ah__disk_chunk_of(const struct ah_layout *layout, int group);
-/* Returns the offset on disk of a part of a chunk: its frozen parameters, or its states in a place, which are p, m, v
- * and the rest in one piece. */
+/* Returns the offset on disk of a part of a chunk: its frozen parameters, its gradient, or its states in a place, which
+ * are p, m, v and the rest in one piece. */
 int64_t ah__disk_frozen_at(const struct ah_layout *layout, int group, int chunk);
+int64_t ah__disk_gradient_at(const struct ah_layout *layout, int group, int chunk);
 int64_t ah__disk_states_at(const struct ah_layout *layout, int group, int chunk, int place);
 
 /* Makes a layout. The caller frees *out with ah__layout_free. AH_ENOMEM. */

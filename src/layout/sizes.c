@@ -180,16 +180,17 @@ static struct ah_disk_chunk disk_chunk(const struct ah_partition *partition, int
         .state = disk_round_up(ah__state_size(partition, 0, count)),
         .moment = disk_round_up(ah__state_size(partition, 1, count)),
         .rest = disk_round_up(ah__state_size(partition, AH_STATE_REST, count)),
+        .gradient = disk_round_up(count * ah__dtype_bytes(partition->compute)),
         .frozen = disk_round_up(frozen * ah__dtype_bytes(partition->compute)),
         .places = ah__disk_places(partition->step.clips),
     };
     chunk.states = chunk.state + 2 * chunk.moment + chunk.rest;
-    chunk.bytes = chunk.frozen + chunk.places * chunk.states;
+    chunk.bytes = chunk.frozen + chunk.gradient + chunk.places * chunk.states;
     return chunk;
 }
 
-/* Computes the sizes of blocks on disk, and of the host buffers for their chunks: of states, or of p and what is
- * frozen. */
+/* Computes the sizes of blocks on disk, and of the host buffers for their chunks: of states and gradient, or of p and
+ * what is frozen. */
 static void measure_disk(struct ah_sizes *sizes, const struct ah_partition *partition,
                          const struct ah_switches *switches)
 {
@@ -197,7 +198,7 @@ static void measure_disk(struct ah_sizes *sizes, const struct ah_partition *part
     for (int frozen = 0; switches->disk_blocks > 0 && frozen <= (switches->frozen_blocks > 0); frozen++) {
         struct ah_disk_chunk chunk = disk_chunk(partition, group[frozen], switches);
         sizes->disk_chunk[frozen] = chunk;
-        sizes->slot = max_bytes(sizes->slot, max_bytes(chunk.states, chunk.state + chunk.frozen));
+        sizes->slot = max_bytes(sizes->slot, max_bytes(chunk.states + chunk.gradient, chunk.state + chunk.frozen));
     }
 }
 
@@ -368,8 +369,8 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
               ah__inputs_count(switches) * sizes.at_once * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
     *host = sizes.states[AH_CLASS_BLOCK] * ah__host_sets(switches) +
-            sizes.host_grad[AH_CLASS_BLOCK] * ah__trained_on_host(switches) +
-            sizes.frozen[AH_CLASS_BLOCK] * (ah__trained_on_host(switches) - ah__trained_on_disk(switches)) +
+            (sizes.host_grad[AH_CLASS_BLOCK] + sizes.frozen[AH_CLASS_BLOCK]) *
+                (ah__trained_on_host(switches) - ah__trained_on_disk(switches)) +
             sizes.frozen[AH_SIZED_FROZEN] * (ah__frozen_on_host(switches) - ah__frozen_on_disk(switches)) +
             sizes.slot * ah__disk_slots(switches) + host_activation_bytes(&sizes, switches) +
             host_outside_bytes(&sizes);
@@ -383,12 +384,12 @@ int64_t ah__layout_disk_bytes(const struct ah_partition *partition, const struct
                                ah__frozen_on_disk(switches) * sizes.disk_chunk[1].bytes);
 }
 
-void ah__layout_disk_traffic(int64_t *fetched, int64_t *updated, const struct ah_partition *partition,
-                             const struct ah_switches *switches)
+struct ah_disk_traffic ah__layout_disk_traffic(const struct ah_partition *partition, const struct ah_switches *switches)
 {
     struct ah_disk_chunk chunk = disk_chunk(partition, switches->layers, switches);
-    *fetched = switches->chunks * (chunk.state + chunk.frozen);
-    *updated = switches->chunks * chunk.states;
+    return (struct ah_disk_traffic){.fetched = switches->chunks * (chunk.state + chunk.frozen),
+                                    .gradient = switches->chunks * chunk.gradient,
+                                    .states = switches->chunks * chunk.states};
 }
 
 void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition)

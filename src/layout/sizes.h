@@ -32,9 +32,13 @@ void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partit
 
 /* Computes the bytes on disk. */
 int64_t ah__layout_disk_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
-/* Computes the bytes that are read from disk for a fetch of a block, and that are read, and written, for its update. */
-void ah__layout_disk_traffic(int64_t *fetched, int64_t *updated, const struct ah_partition *partition,
-                             const struct ah_switches *switches);
+/* Bytes between host and disk of one block: read for a fetch; of its gradient, written once it is offloaded and read
+ * for the update; of its states, read and written for the update. */
+struct ah_disk_traffic {
+    int64_t fetched, gradient, states;
+};
+struct ah_disk_traffic ah__layout_disk_traffic(const struct ah_partition *partition,
+                                               const struct ah_switches *switches);
 
 /* ---- sizes of a layout's parts ---- */
 
@@ -42,9 +46,10 @@ void ah__layout_disk_traffic(int64_t *fetched, int64_t *updated, const struct ah
 struct ah_disk_chunk {
     int64_t state, moment, rest; /* p; m or v; the rest */
     int64_t states;              /* all of them */
+    int64_t gradient;            /* of the trained parameters */
     int64_t frozen;              /* frozen parameters */
     int places;                  /* copies of the states */
-    int64_t bytes;               /* on disk: frozen parameters and all places */
+    int64_t bytes;               /* on disk: frozen parameters, gradient and all places */
 };
 
 /* Classes by size: those of class.h, and blocks without backward. */

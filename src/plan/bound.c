@@ -172,7 +172,7 @@ static int64_t disk_ns(const struct ah_switches *switches, const struct ah_predi
 {
     const struct ah_costs *costs = &predictor->costs;
     return ah__plan_rounds(switches, predictor) * ah__plan_disk_fetches(switches) * costs->disk_params_ns +
-           ah__trained_on_disk(switches) * (costs->disk_read_ns + costs->disk_write_ns);
+           ah__trained_on_disk(switches) * (costs->disk_gradient_ns + costs->disk_read_ns + costs->disk_write_ns);
 }
 
 int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane)

@@ -28,19 +28,24 @@ static void price_transfers(struct ah_predictor *predictor)
     }
 }
 
+static int64_t disk_time(int64_t bytes, int64_t bytes_per_s)
+{
+    return llround((double)bytes * 1e9 / (double)bytes_per_s);
+}
+
 /* Sets the times of a disk's lane from bytes, at the rates of the profile's drive. */
 static void price_disk(struct ah_predictor *predictor)
 {
     const struct ah_profile_drive *drive = &predictor->profile->drive;
     struct ah_costs *costs = &predictor->costs;
     struct ah_switches whole = ah__predictor_lowest(predictor);
-    int64_t fetched, updated;
     if (drive->read_bytes_per_s == 0)
         return;
-    ah__layout_disk_traffic(&fetched, &updated, predictor->partition, &whole);
-    costs->disk_params_ns = llround((double)fetched * 1e9 / (double)drive->read_bytes_per_s);
-    costs->disk_read_ns = llround((double)updated * 1e9 / (double)drive->read_bytes_per_s);
-    costs->disk_write_ns = llround((double)updated * 1e9 / (double)drive->write_bytes_per_s);
+    struct ah_disk_traffic traffic = ah__layout_disk_traffic(predictor->partition, &whole);
+    costs->disk_params_ns = disk_time(traffic.fetched, drive->read_bytes_per_s);
+    costs->disk_gradient_ns = disk_time(traffic.gradient, drive->write_bytes_per_s);
+    costs->disk_read_ns = disk_time(traffic.states + traffic.gradient, drive->read_bytes_per_s);
+    costs->disk_write_ns = disk_time(traffic.states, drive->write_bytes_per_s);
     costs->lanes.launch_ns[AH_LANE_DISK] = drive->latency_ns;
 }
 
@@ -223,16 +228,15 @@ int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct 
 static void measure_disk(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     const struct ah_switches *switches = &plan->switches;
-    int64_t fetched, updated;
     plan->disk_peak_bytes = plan->disk_read_bytes = plan->disk_written_bytes = plan->disk_endurance_bytes = 0;
     if (switches->disk_blocks == 0)
         return;
-    ah__layout_disk_traffic(&fetched, &updated, predictor->partition, switches);
+    struct ah_disk_traffic traffic = ah__layout_disk_traffic(predictor->partition, switches);
     plan->disk_peak_bytes = ah__layout_disk_bytes(predictor->partition, switches);
     plan->disk_endurance_bytes = predictor->profile->drive.endurance_bytes;
-    plan->disk_written_bytes = ah__trained_on_disk(switches) * updated;
-    plan->disk_read_bytes =
-        plan->disk_written_bytes + ah__plan_rounds(switches, predictor) * ah__plan_disk_fetches(switches) * fetched;
+    plan->disk_written_bytes = ah__trained_on_disk(switches) * (traffic.states + traffic.gradient);
+    plan->disk_read_bytes = plan->disk_written_bytes +
+                            ah__plan_rounds(switches, predictor) * ah__plan_disk_fetches(switches) * traffic.fetched;
 }
 
 void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor)

@@ -13,7 +13,7 @@ static void iteration_items_done(struct ah_sched *sched, int64_t iteration, int 
 /* Handles the end of a group's update, of which all chunks are done and count. */
 static void group_updated(struct group *group)
 {
-    group->offloaded = group->updating = group->updated = 0;
+    group->offloaded = group->stored = group->updating = group->updated = 0;
     group->ready_for++;
 }
 

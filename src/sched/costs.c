@@ -55,9 +55,10 @@ static int64_t sums_ns(const struct ah_costs *costs, const struct ah_item *item)
 
 static int64_t disk_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
-    return item->kind == AH_ITEM_DISK_PARAMS ? costs->disk_params_ns
-           : item->kind == AH_ITEM_DISK_READ ? costs->disk_read_ns
-                                             : costs->disk_write_ns;
+    return item->kind == AH_ITEM_DISK_PARAMS     ? costs->disk_params_ns
+           : item->kind == AH_ITEM_DISK_GRADIENT ? costs->disk_gradient_ns
+           : item->kind == AH_ITEM_DISK_READ     ? costs->disk_read_ns
+                                                 : costs->disk_write_ns;
 }
 
 static int64_t gather_ns(const struct ah_costs *costs, const struct ah_item *item)

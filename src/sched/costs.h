@@ -18,8 +18,9 @@ struct ah_costs {
     int64_t out_ns[AH_KEEPING_COUNT], in_ns[AH_KEEPING_COUNT]; /* ACTIVATIONS_OUT and _IN of a block, by its saved
                                                                 * activations; from the link's rate, in no profile */
     int64_t sums_out_ns, sums_in_ns;                           /* SUMS_OUT and _IN of a block; from the link's rate */
-    int64_t disk_params_ns, disk_read_ns, disk_write_ns; /* DISK_PARAMS, _READ, _WRITE of a block; from the drive's
-                                                          * rates, in no profile */
+    int64_t disk_params_ns, disk_gradient_ns, disk_read_ns, disk_write_ns; /* DISK_PARAMS, _GRADIENT, _READ, _WRITE of a
+                                                                             * block; from the drive's rates, in no
+                                                                             * profile */
     int64_t widen_ns; /* part of a block's FORWARD and BACKWARD that is spent once for all micro-batches */
     bool gathers_part[AH_CLASS_COUNT]; /* a GATHER to where parameters stay leaves out frozen ones; in no profile */
     const uint8_t *class_of; /* of struct ah_partition, which owns it; null: blocks are of one kind, or in a profile */

@@ -1,15 +1,17 @@
-/* Blocks on disk. A chunk passes through a host buffer: of parameters, until it is fetched to the device; of states,
- * until they are updated and written back. The disk's lane never waits for another.
+/* Blocks on disk. A chunk passes through a host buffer: of parameters, until it is fetched to the device; of a gradient,
+ * from its offload until it is written; of states with their gradient, until they are updated and written back. A
+ * gradient stays on disk until its update counts, so that an update that was made ahead of the norm can be made again.
+ * The disk's lane never waits for another.
  *
  * This cannot deadlock. Parameters are read in the order of the fetches, and only when their update is over, so the
- * buffers that wait belong to the fetches that come next. At least one buffer is left to states, which need nothing
- * else: their gradient is on the host, or on its way there. */
+ * buffers that wait belong to the fetches that come next. At least one buffer is left to gradients and states, which
+ * need nothing else: a gradient takes a buffer when it has arrived in device memory, states when their gradient is
+ * written or on its way there. */
 #include "sched/disk.h"
 
 #include "sched/updates.h"
 
-/* Returns a free buffer that nobody still reads or writes; -1: there is none. */
-static int slot_free(const struct ah_sched *sched)
+int ah__disk_slot(const struct ah_sched *sched)
 {
     int slots = ah__disk_slots(&sched->config.switches);
     for (int i = 0; i < slots; i++)
@@ -75,7 +77,6 @@ bool ah__disk_update_next(const struct ah_sched *sched, struct ah_next *next)
     if (sched->disk_updated == sched->disk_begun || !ah__sched_passed(sched, &chunk->arrived))
         return false;
     chunk_next(next, chunk, chunk->item.shadow_set >= 0 ? AH_ITEM_UPDATE_SPECULATIVE : AH_ITEM_UPDATE_HOST);
-    wait_for(sched, next, &sched->groups[chunk->item.partition].offload[chunk->item.chunk]);
     return true;
 }
 
@@ -88,20 +89,30 @@ static bool write_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
-/* Chooses the lane's next item: parameters, for which the compute lane may wait; then updated states, which free a
- * buffer; then states. */
+static bool gradient_next(const struct ah_sched *sched, struct ah_next *next)
+{
+    const struct disk_chunk *chunk =
+        &sched->disk_gradients[(uint64_t)sched->disk_stored % AH_LENGTH(sched->disk_gradients)];
+    if (sched->disk_stored == sched->disk_offloaded || !ah__sched_passed(sched, &chunk->arrived))
+        return false;
+    chunk_next(next, chunk, AH_ITEM_DISK_GRADIENT);
+    return true;
+}
+
+/* Chooses the lane's next item: parameters and gradients, for which the compute lane may wait; then updated states,
+ * which free a buffer; then states. */
 bool ah__disk_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->disk.count == 0 || sched->in_flight[AH_LANE_DISK] >= DISK_DEPTH)
         return false;
-    int slot = slot_free(sched);
+    int slot = ah__disk_slot(sched);
     if (slot >= 0 && params_next(sched, next, slot))
         return true;
-    if (write_next(sched, next))
+    if (gradient_next(sched, next) || write_next(sched, next))
         return true;
     if (slot < 0 || !ah__update_next(sched, next, UPDATED_FROM_DISK))
         return false;
     next->item.slot = slot;
-    next->waits = 0; /* its update waits for the gradient */
+    next->waits = 0; /* this lane has written the gradient */
     return true;
 }

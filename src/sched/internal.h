@@ -45,6 +45,7 @@ struct group {
     int param_buffer, grad_buffer;
     int fetched;                      /* chunks of this iteration's fetch submitted */
     int offloaded, updating, updated; /* chunks of iteration ready_for: offloads and updates submitted, updates done */
+    int stored;                       /* on disk: chunks of the gradient of which the write there is submitted */
     int set;                          /* set of host states in use */
     int shadow;                       /* set that speculative updates of iteration ready_for write; -1: none */
     int void_chunks;     /* chunks still being written there that do not count: the iteration was clipped */
@@ -78,9 +79,9 @@ struct disk_slot {
     struct item_event release; /* the item that frees it; unset: free from the start */
 };
 
-/* A chunk of states from disk, in a host buffer until it is back. */
+/* A chunk of states from disk, in a host buffer until it is back; or of a gradient on its way there. */
 struct disk_chunk {
-    struct ah_item item; /* its update */
+    struct ah_item item; /* its update; the gradient's OFFLOAD */
     struct item_event arrived, updated;
 };
 
@@ -137,8 +138,11 @@ struct ah_sched {
     /* Chunks of states from disk, updated and written back in the order in which they are read. */
     struct disk_chunk disk_chunks[AH_DISK_SLOTS + AH_DISK_MOST_AHEAD];
     int64_t disk_begun, disk_updated, disk_ended; /* DISK_READ, updates, DISK_WRITE submitted */
-    int param_buffers[ITERATION_RING];            /* buffers with fetched parameters, by the round for which they are */
-    int *shadow_sets;                             /* free sets of host states */
+    /* Chunks of gradients, written in the order in which they are offloaded. */
+    struct disk_chunk disk_gradients[AH_DISK_SLOTS + AH_DISK_MOST_AHEAD];
+    int64_t disk_offloaded, disk_stored; /* OFFLOAD of blocks on disk, DISK_GRADIENT submitted */
+    int param_buffers[ITERATION_RING];   /* buffers with fetched parameters, by the round for which they are */
+    int *shadow_sets;                    /* free sets of host states */
     int shadow_count;
     int free_buffers; /* not claimed; their release may not have completed yet */
 
@@ -183,6 +187,18 @@ static inline int ah__sched_ring(int64_t iteration)
 static inline struct disk_chunk *ah__disk_chunk(struct ah_sched *sched, int64_t number)
 {
     return &sched->disk_chunks[(uint64_t)number % AH_LENGTH(sched->disk_chunks)];
+}
+
+/* Returns a chunk of a gradient by its number. */
+static inline struct disk_chunk *ah__disk_gradient(struct ah_sched *sched, int64_t number)
+{
+    return &sched->disk_gradients[(uint64_t)number % AH_LENGTH(sched->disk_gradients)];
+}
+
+/* Returns how many chunks of a group's gradient are where updates read them, or on their way there. */
+static inline int ah__gradient_chunks(const struct group *group)
+{
+    return group->on_disk ? group->stored : group->offloaded;
 }
 
 static inline bool ah__sched_passed(const struct ah_sched *sched, const struct item_event *of)

@@ -236,15 +236,18 @@ static const struct item_event *gradient_source(const struct ah_sched *sched, co
     return sched->config.switches.world_size > 1 ? &group->reduce : &group->backward;
 }
 
+/* A gradient of a block on disk takes a host buffer, as late as possible, since others are waiting for it. */
 static struct choice gradient_choose(const struct ah_sched *sched)
 {
     const struct ah_policy *policy = sched->config.policy;
     struct choice best = {.group = -1};
+    bool slot = ah__disk_slot(sched) >= 0;
     for (int i = 0; i < sched->leaving.count && !best.settled; i++) {
         int g = sched->leaving.groups[i];
         const struct group *group = &sched->groups[g];
         const struct item_event *source = gradient_source(sched, group);
         if (source->submitted && source->round == ah__last_round(sched, group->ready_for) &&
+            (!group->on_disk || (slot && ah__sched_passed(sched, source))) &&
             (!policy->may_offload || policy->may_offload(sched, g)))
             consider(sched, &best, g, source, policy->earliest_gradient);
     }
@@ -258,6 +261,7 @@ static void gradient_out(const struct ah_sched *sched, struct ah_next *next, int
     next->item.grad_buffer = group->grad_buffer;
     next->item.set = group->set;
     next->item.chunk = group->offloaded;
+    next->item.slot = group->on_disk ? ah__disk_slot(sched) : -1;
     next->item.chunks = sched->config.switches.chunks;
     wait_for(sched, next, gradient_source(sched, group));
 }

@@ -31,7 +31,7 @@ void ah__events_clear(struct group *group)
     group->fetch = group->refetch = group->forward = group->backward = (struct item_event){0};
     group->reduce = group->update = group->evict = (struct item_event){0};
     group->activations_out = group->activations_in = group->sums_out = group->sums_in = (struct item_event){0};
-    group->fetched = group->offloaded = group->updating = group->updated = 0;
+    group->fetched = group->offloaded = group->stored = group->updating = group->updated = 0;
     group->void_chunks = 0;
     group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct item_event){0};
 }

@@ -190,11 +190,24 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
         step_advance(sched, &sched->fetch);
 }
 
+/* A gradient of a block on disk goes on there; else it may be updated with. */
+static void chunk_offloaded(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    if (!sched->groups[item->partition].on_disk) {
+        ah__update_due(sched, item->partition);
+        return;
+    }
+    struct disk_chunk *chunk = ah__disk_gradient(sched, sched->disk_offloaded++);
+    slot_claim(sched, item);
+    chunk->item = *item;
+    event_set(sched, &chunk->arrived, event, item->round);
+}
+
 static void offload_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
     event_set(sched, &group->offload[group->offloaded++], event, item->round);
-    ah__update_due(sched, item->partition);
+    chunk_offloaded(sched, item, event);
     if (group->offloaded < sched->config.switches.chunks)
         return;
     ah__group_set_remove(&sched->leaving, item->partition);
@@ -237,6 +250,14 @@ static void disk_params_submitted(struct ah_sched *sched, const struct ah_item *
         return;
     sched->disk_at = 0;
     step_advance(sched, &sched->disk);
+}
+
+static void disk_gradient_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    slot_release(sched, item->slot, event);
+    sched->disk_stored++;
+    sched->groups[item->partition].stored++;
+    ah__update_due(sched, item->partition);
 }
 
 static void disk_read_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)

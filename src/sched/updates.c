@@ -15,7 +15,7 @@ static bool may_update(const struct ah_sched *sched, int index)
 {
     const struct group *group = &sched->groups[index];
     bool (*may)(const struct ah_sched *, int) = sched->config.policy->may_update;
-    return group->updating < group->offloaded && (!may || may(sched, index)) &&
+    return group->updating < ah__gradient_chunks(group) && (!may || may(sched, index)) &&
            (ah__sched_norm_known(sched, group->ready_for) || may_update_ahead(sched, group));
 }
 

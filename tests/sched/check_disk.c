@@ -1,5 +1,6 @@
 /* Blocks on disk: of so many blocks and of no others; a chunk is read before it is used and written before it is read
- * again, and has a host buffer for itself meanwhile. */
+ * again, and has a host buffer for itself meanwhile. A gradient is there before its update reads it, until the last one
+ * has. */
 #include "sched/checker.h"
 
 #include <stdlib.h>
@@ -62,6 +63,26 @@ static void check_fetch(const struct checker *c, const struct ah_span *fetch, st
         after(c, fetch->item.round, fetch->item.partition, AH_ITEM_BACKWARD, fetch, "its refetch");
 }
 
+/* A chunk of a gradient has a buffer from its offload until it is on disk, over the one of the step before, of which no
+ * update is left. */
+static void check_gradient(const struct checker *c, const struct ah_span *offload, struct hold *holds, size_t *count)
+{
+    const struct ah_item *item = &offload->item;
+    const struct ah_span *write = find(c, item, AH_ITEM_DISK_GRADIENT, AH_PHASE_FORWARD);
+    int64_t before = item->iteration * c->of_iteration - 1;
+    if (!write) /* the record ends before it */
+        return;
+    after_span(write, offload, "gradient to disk after its offload");
+    assert_true(write->item.slot == item->slot);
+    hold_add(holds, count, offload, write, item->slot);
+    for (size_t i = 0; i < c->timeline->span_count; i++) {
+        const struct ah_span *read = &c->timeline->spans[i];
+        if (read->item.kind == AH_ITEM_DISK_READ && read->item.partition == item->partition &&
+            read->item.chunk == item->chunk && read->item.round == before)
+            after_span(write, read, "gradient to disk after the last update");
+    }
+}
+
 static void check_update(const struct checker *c, const struct ah_span *update, struct hold *holds, size_t *count)
 {
     const struct ah_item *item = &update->item;
@@ -69,6 +90,10 @@ static void check_update(const struct checker *c, const struct ah_span *update, 
     const struct ah_span *write = find(c, item, AH_ITEM_DISK_WRITE, AH_PHASE_FORWARD);
     after_span(update, read, "update after its states came from disk");
     assert_true(read->item.slot == item->slot && read->item.set == item->set);
+    struct ah_item gradient = *item;
+    gradient.shadow_set = -1;
+    after_span(read, find(c, &gradient, AH_ITEM_DISK_GRADIENT, AH_PHASE_FORWARD),
+               "states after the gradient is on disk");
     if (write) { /* else the record ends before it */
         after_span(write, update, "states to disk after their update");
         assert_true(write->item.slot == item->slot && write->item.set == item->set);
@@ -101,6 +126,8 @@ void check_disk(const struct checker *c)
             check_fetch(c, span, holds, &count);
         else if (span->item.kind == AH_ITEM_UPDATE_HOST || span->item.kind == AH_ITEM_UPDATE_SPECULATIVE)
             check_update(c, span, holds, &count);
+        else if (span->item.kind == AH_ITEM_OFFLOAD)
+            check_gradient(c, span, holds, &count);
         moved += span->item.kind == AH_ITEM_PREFETCH;
     }
     assert_true(moved > 0 || of_disk == 0);

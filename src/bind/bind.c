@@ -98,8 +98,8 @@ static void programs_add(const struct bind *bind, const struct ah_prepared *befo
         program_add(bind, before ? before : adds, before ? adds : NULL, together, count - together);
 }
 
-/* Adds a copy of the item's chunk of `count` elements in the compute dtype. Of a block on disk the side that is in host
- * memory has only the chunk. */
+/* Adds a copy of the item's chunk of `count` elements in the compute dtype. In host memory there is only the chunk of a
+ * block on disk. */
 static void elements_copy_add(const struct bind *bind, char *to, const char *from, int64_t count)
 {
     int64_t first, element = ah__bind_element_bytes(bind), elements = ah__bind_chunk_of(&first, bind, count);

@@ -65,7 +65,7 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
                              : line.unsharded ? "unsharded"
                                               : "on device";
     const char *optimizer = line.on_disk ? "disk" : line.frozen ? "frozen" : line.on_host ? "host" : "device";
-    const char *gradient = line.frozen ? "none" : line.on_host ? "to host" : "on device";
+    const char *gradient = line.frozen ? "none" : line.on_disk ? "to disk" : line.on_host ? "to host" : "on device";
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters, optimizer, gradient);
 }
 

@@ -1,7 +1,7 @@
-/* Blocks on disk. A chunk passes through a host buffer: of parameters, until it is fetched to the device; of a gradient,
- * from its offload until it is written; of states with their gradient, until they are updated and written back. A
- * gradient stays on disk until its update counts, so that an update that was made ahead of the norm can be made again.
- * The disk's lane never waits for another.
+/* Blocks on disk. A chunk passes through a host buffer: of parameters, until it is fetched to the device; of a
+ * gradient, from its offload until it is written; of states with their gradient, until they are updated and written
+ * back. A gradient stays on disk until its update counts, so that an update that was made ahead of the norm can be made
+ * again. The disk's lane never waits for another.
  *
  * This cannot deadlock. Parameters are read in the order of the fetches, and only when their update is over, so the
  * buffers that wait belong to the fetches that come next. At least one buffer is left to gradients and states, which

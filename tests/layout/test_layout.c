@@ -86,12 +86,9 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
                  state_size(partition, i, i || on_host || copies ? part : part + frozen));
     if (in_set)
         assert_int_equal(group->state_offset, -1);
-    if (on_host) {
+    if (on_host && !on_disk) {
         area_add(host, group->host_grad_offset, part * compute);
-        if (on_disk)
-            assert_int_equal(group->host_frozen_offset, -1);
-        else
-            area_add(host, group->host_frozen_offset, frozen * compute);
+        area_add(host, group->host_frozen_offset, frozen * compute);
     } else {
         assert_int_equal(group->host_grad_offset, -1);
         assert_int_equal(group->host_frozen_offset, -1);
@@ -312,8 +309,8 @@ static int64_t in_pages(int64_t bytes)
     return (bytes + 4095) / 4096 * 4096;
 }
 
-/* On disk a chunk's frozen parameters, and its states once, or twice if updates may have to be taken back, have whole
- * pages each; in memory a buffer holds what an update or a fetch needs of any chunk. */
+/* On disk a chunk's frozen parameters, its gradient, and its states once, or twice if updates may have to be taken
+ * back, have whole pages each; in memory a buffer holds what an update or a fetch needs of any chunk. */
 static void disk_areas(struct areas *disk, struct areas *host, const struct ah_partition *partition,
                        const struct ah_plan *plan, const struct ah_layout *layout)
 {
@@ -322,13 +319,15 @@ static void disk_areas(struct areas *disk, struct areas *host, const struct ah_p
     for (int g = s->layers - s->disk_blocks + 1; g <= s->layers; g++)
         for (int chunk = 0; chunk < s->chunks; chunk++) {
             int64_t count = chunk_in(part_of(partition, plan, g), s->chunks), states = 0;
+            int64_t gradient = in_pages(count * compute);
             int64_t frozen = in_pages(chunk_in(frozen_part(partition, plan, g), s->chunks) * compute);
             for (int i = 0; i < AH_STATE_COUNT; i++)
                 states += in_pages(state_size(partition, i, count));
             area_add(disk, ah__disk_frozen_at(layout, g, chunk), frozen);
+            area_add(disk, ah__disk_gradient_at(layout, g, chunk), gradient);
             for (int place = 0; place < (partition->step.clips ? 2 : 1); place++)
                 area_add(disk, ah__disk_states_at(layout, g, chunk, place), states);
-            assert_true(layout->slot_bytes >= states);
+            assert_true(layout->slot_bytes >= states + gradient);
             assert_true(layout->slot_bytes >= in_pages(state_size(partition, 0, count)) + frozen);
         }
     assert_int_equal(layout->slots_offset % 4096, 0);

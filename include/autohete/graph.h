@@ -122,6 +122,26 @@ AH_API struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x
 AH_API struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
 /* GELU in its tanh form of gate, times up: same shapes (GeGLU's product) */
 AH_API struct ah_tensor ah_graph_gelu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
+/* Where the copies of tokens are that experts compute, of R tokens with K experts each, of E. No token is dropped:
+ * there are exactly R * K rows, sorted by expert, and those of one expert in the order of tokens. */
+struct ah_routes {
+    struct ah_tensor weights; /* [.., K] F32, share of each of a token's experts, the likeliest first */
+    struct ah_tensor slots;   /* [.., K] I32, the token's row for each of its experts */
+    struct ah_tensor source;  /* [R * K] I32, for each row its place in slots */
+    struct ah_tensor ends;    /* [E] I32, the row behind the last one of each expert */
+};
+/* Sends each token to the experts of its `picks` largest logits [.., E]. The weights are softmax(logits) of these, if
+ * `normalised` divided by their sum. */
+AH_API struct ah_routes ah_graph_route(struct ah_graph *graph, struct ah_tensor logits, int picks, bool normalised);
+/* x [.., C] -> [R * K, C]: a copy of each token for each of its experts */
+AH_API struct ah_tensor ah_graph_dispatch(struct ah_graph *graph, struct ah_tensor x, const struct ah_routes *routes);
+/* x [R * K, I], weight [E, O, I] -> [R * K, O]: the rows of each expert times its matrix */
+AH_API struct ah_tensor ah_graph_grouped_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                                const struct ah_routes *routes);
+/* x [R * K, C], each row times its weight -> same shape as x */
+AH_API struct ah_tensor ah_graph_scale_rows(struct ah_graph *graph, struct ah_tensor x, const struct ah_routes *routes);
+/* x [R * K, C] -> [.., C]: the sum of the rows of each token */
+AH_API struct ah_tensor ah_graph_combine(struct ah_graph *graph, struct ah_tensor x, const struct ah_routes *routes);
 /* x * factor, which is not 0; in place on x */
 AH_API struct ah_tensor ah_graph_scale(struct ah_graph *graph, struct ah_tensor x, float factor);
 /* a + b, same shapes; written over a, so nothing may read a afterwards */

@@ -114,6 +114,8 @@ struct ah_tensor ah__graph_param_named(struct ah_graph *graph, const char *name,
                                        enum ah_init init, float std);
 /* Records an operator after checking its inputs. */
 struct ah_tensor ah__graph_record(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in);
+/* The same for an operator with several results: out[] receives all of them. False: a call was wrong. */
+bool ah__graph_record_all(int *out, struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in);
 /* Returns true if the linear layer that reads `weight`, or rows of it, has it as [O, I]; false for [I, O] and if no
  * linear layer reads it. */
 bool ah__graph_is_out_in(const struct ah_graph *graph, int weight);

@@ -251,15 +251,23 @@ static int check_operands(const struct ah_graph *graph, enum ah_op op, struct ah
     return AH_OK;
 }
 
-struct ah_tensor ah__graph_record(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in)
+bool ah__graph_record_all(int *out, struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in)
 {
     const char *name = ah__op_table[op]->name;
     if (!recording(graph, name))
-        return nothing;
-    int out[AH_OP_MAX_OUTPUTS], status = check_operands(graph, op, in);
+        return false;
+    int status = check_operands(graph, op, in);
     if (status == AH_OK)
         status = ah__graph_node(graph, op, &attr, in, NULL, out);
-    return status == AH_OK ? (struct ah_tensor){out[0]} : ah__graph_remember(graph, status, name);
+    if (status != AH_OK)
+        ah__graph_remember(graph, status, name);
+    return status == AH_OK;
+}
+
+struct ah_tensor ah__graph_record(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in)
+{
+    int out[AH_OP_MAX_OUTPUTS];
+    return ah__graph_record_all(out, graph, op, attr, in) ? (struct ah_tensor){out[0]} : nothing;
 }
 
 struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor token_ids)

@@ -20,6 +20,15 @@ struct ah_decoder_kind {
     bool still; /* queries and keys do not rotate */
 };
 
+/* How a family has its mixtures of experts: names, and keys. */
+struct ah_decoder_experts {
+    const char *scope, *router;   /* names of the network and of the linear layer that chooses experts */
+    const char *gate, *up, *down; /* linear layers of the experts; '*' stands for an expert's number */
+    const char *count_key;        /* number of experts */
+    const char *size_key;         /* width of an expert; null: intermediate_size */
+    bool may_normalise;           /* norm_topk_prob says whether weights are normalised; else they are */
+};
+
 enum { AH_DECODER_MOST_LAYERS = 1 << 12 };
 
 struct ah_decoder {
@@ -49,9 +58,12 @@ struct ah_decoder {
     /* Factors, by default 1: of embeddings; of the results of attention and feed-forward network; of logits; of queries
      * times keys, where 0 means 1 / sqrt(head_dim). */
     double embedding_scale, residual_scale, logit_scale, attention_scale;
-    double attention_cap, logit_cap; /* soft caps of scaled scores and of logits; 0: none */
-    bool tied;                       /* the head reads the embedding table */
-    const char *const *dropouts;     /* null-terminated keys; null: attention_dropout alone */
+    double attention_cap, logit_cap;          /* soft caps of scaled scores and of logits; 0: none */
+    bool tied;                                /* the head reads the embedding table */
+    const struct ah_decoder_experts *experts; /* null: no experts, a feed-forward network */
+    int64_t expert_count, picks, expert_size; /* experts, those of a token, and the width of one */
+    bool picks_normalised;                    /* the weights of a token's experts sum to 1 */
+    const char *const *dropouts;              /* null-terminated keys; null: attention_dropout alone */
     struct ah_config_dropout dropout;
 };
 
@@ -90,6 +102,13 @@ void ah__decoder_set_other(struct ah_decoder *decoder, int64_t block, bool other
 int64_t ah__decoder_others(const struct ah_decoder *decoder);
 /* If all blocks are of the second kind, makes it the first and only one. */
 void ah__decoder_settle(struct ah_decoder *decoder);
+
+/* Read and write the keys of the family's experts: their number, those of a token, their width and norm_topk_prob. */
+int ah__decoder_parse_experts(struct ah_decoder *decoder, const struct ah_json *json);
+int ah__decoder_add_experts(cJSON *tree, const struct ah_decoder *decoder);
+/* Records a mixture of experts of x [.., hidden_size] -> same shape. */
+struct ah_tensor ah__decoder_record_experts(struct ah_graph *graph, const struct ah_decoder *decoder,
+                                            struct ah_tensor x);
 
 /* Members of struct ah_family whose configuration is a struct ah_decoder. */
 int ah__decoder_new(void **out, const struct ah_family *family, const struct ah_json *json);

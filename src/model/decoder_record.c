@@ -65,6 +65,8 @@ static struct ah_tensor feed_forward(struct ah_graph *graph, const struct ah_dec
     int64_t hidden = decoder->hidden_size, inner = decoder->intermediate_size;
     bool bias = decoder->mlp_bias;
     struct ah_tensor gate, up;
+    if (decoder->experts)
+        return ah__decoder_record_experts(graph, decoder, x);
     ah_graph_scope_push(graph, "mlp");
     if (decoder->fused) {
         struct ah_tensor whole = ah__part_table(graph, "gate_up_proj", 2 * inner, hidden, decoder->std);

@@ -23,7 +23,7 @@ static const char *const harmless[] = {
     "n_ctx", "n_special", "neftune_noise_alpha", "no_repeat_ngram_size", "num_beam_groups", "num_beams",
     "num_return_sequences", "output_attentions", "output_hidden_states", "output_scores", "pad_token_id",
     "predict_special_tokens", "prefix", "pretraining_tp", "problem_type", "remove_invalid_values", "repetition_penalty",
-    "return_dict", "return_dict_in_generate", "sep_token_id", "seq_length", "summary_activation",
+    "return_dict", "return_dict_in_generate", "router_aux_loss_coef", "sep_token_id", "seq_length", "summary_activation",
     "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj", "suppress_tokens",
     "task_specific_params", "temperature", "tf_legacy_loss", "tie_encoder_decoder", "tokenizer_class", "top_k", "top_p",
     "torch_dtype", "torchscript", "transformers.js_config", "transformers_version", "typical_p", "unsloth_fixed",
@@ -31,11 +31,12 @@ static const char *const harmless[] = {
 /* clang-format on */
 
 /* Values that a key may hold, beside null. */
-enum neutral { ONLY_NULL, ONLY_FALSE, ONLY_TRUE, ONLY_ONE, ONLY_EMPTY, AT_MOST_ONE, ALL_FULL, ROPE_DEFAULT };
+enum neutral { ONLY_NULL, ONLY_FALSE, ONLY_TRUE, ONLY_ZERO, ONLY_ONE, ONLY_EMPTY, AT_MOST_ONE, ALL_FULL, ROPE_DEFAULT };
 static const char *const expected[] = {
     [ONLY_NULL] = "null",
     [ONLY_FALSE] = "false",
     [ONLY_TRUE] = "true",
+    [ONLY_ZERO] = "0",
     [ONLY_ONE] = "1",
     [ONLY_EMPTY] = "{}",
     [AT_MOST_ONE] = "0 or 1",
@@ -72,6 +73,8 @@ static const struct rule {
     {"logits_scaling", ONLY_ONE},
     {"mlp_bias", ONLY_FALSE},
     {"moe_intermediate_size", ONLY_NULL},
+    {"output_router_logits", ONLY_FALSE},
+    {"router_jitter_noise", ONLY_ZERO},
     {"n_routed_experts", ONLY_NULL},
     {"no_rope_layer_interval", ONLY_NULL},
     {"no_rope_layers", ONLY_NULL},
@@ -142,6 +145,8 @@ static bool is_neutral(const cJSON *value, enum neutral neutral)
         return cJSON_IsFalse(value);
     case ONLY_TRUE:
         return cJSON_IsTrue(value);
+    case ONLY_ZERO:
+        return cJSON_IsNumber(value) && value->valuedouble >= 0 && value->valuedouble <= 0;
     case ONLY_ONE:
         return cJSON_IsNumber(value) && value->valuedouble >= 1 && value->valuedouble <= 1;
     case ONLY_EMPTY:

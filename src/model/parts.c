@@ -16,6 +16,17 @@ struct ah_tensor ah__part_linear(struct ah_graph *graph, const char *name, struc
     return x;
 }
 
+struct ah_tensor ah__part_experts(struct ah_graph *graph, const char *name, struct ah_tensor x,
+                                  const struct ah_part_experts *experts, const struct ah_routes *routes)
+{
+    struct ah_shape shape = ah_shape3(experts->count, experts->out, experts->in);
+    ah_graph_scope_push(graph, "%s", name);
+    struct ah_tensor weight = ah_graph_param(graph, "weight", shape, AH_INIT_NORMAL, (float)experts->std);
+    x = ah_graph_grouped_linear(graph, x, weight, routes);
+    ah_graph_scope_pop(graph);
+    return x;
+}
+
 struct ah_tensor ah__part_layernorm(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t width,
                                     double eps)
 {

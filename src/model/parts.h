@@ -15,6 +15,16 @@ struct ah_part_linear {
 /* Records x [..., in] -> [..., out]. */
 struct ah_tensor ah__part_linear(struct ah_graph *graph, const char *name, struct ah_tensor x,
                                  const struct ah_part_linear *linear);
+/* A matrix [out, in] for each of `count` experts. */
+struct ah_part_experts {
+    int64_t count, in, out;
+    double std;
+};
+
+/* Records x [rows, in] -> [rows, out] with the parameter NAME.weight [count, out, in]. In files its matrices may be
+ * tensors of their own, where '*' in the name is an expert's number from 0 on. */
+struct ah_tensor ah__part_experts(struct ah_graph *graph, const char *name, struct ah_tensor x,
+                                  const struct ah_part_experts *experts, const struct ah_routes *routes);
 /* Records layernorm with parameters NAME.weight and NAME.bias [width]. */
 struct ah_tensor ah__part_layernorm(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t width,
                                     double eps);

@@ -11,6 +11,8 @@ struct ah_stretch {
     float of[AH_ATTR_MOST_STRETCHES];
 };
 
+enum { AH_MOST_PICKS = 32 }; /* limit of `picks` */
+
 /* Attributes that are a number or bool: id, type, name. The default is zero: text and JSON show what differs from it.
  * FACTOR stretches the wavelengths of a rotation; 0: not at all. Without `high` it stretches all of them, else as Llama
  * 3 does: not those that fit `original` positions more than `high` times, wholly those that fit them less than `low`
@@ -26,16 +28,18 @@ struct ah_stretch {
     X(HIGH, float, high)                                                                                               \
     X(ORIGINAL, int, original)                                                                                         \
     X(RAMP, bool, ramp)                                                                                                \
-    X(MAGNITUDE, float, magnitude) /* factor of rotated vectors; 0: no factor */                                       \
-    X(BY_HEAD, bool, by_head)      /* q, k and v are side by side within each head, not each for all heads */          \
-    X(WINDOW, int, window)         /* keys that a query sees, up to its own; 0: all up to its own */                   \
-    X(CAP, float, cap)             /* x becomes cap * tanh(x / cap): scores, or logits; 0: x stays */                  \
-    X(FIRST, int, first)           /* row of a table for position 0 */                                                 \
-    X(EPS, float, eps)             /* added to a variance */                                                           \
-    X(OFFSET, float, offset)       /* added to the weight of a norm */                                                 \
-    X(SCALE, float, scale)         /* a factor; 0: queries times keys by 1 / sqrt of a head's channels */              \
-    X(OUT_IN, bool, out_in)        /* the weight is [O,I], not [I,O] */                                                \
-    X(ACC, unsigned, acc)          /* bit j: output j is added to, not overwritten */
+    X(MAGNITUDE, float, magnitude)  /* factor of rotated vectors; 0: no factor */                                      \
+    X(BY_HEAD, bool, by_head)       /* q, k and v are side by side within each head, not each for all heads */         \
+    X(WINDOW, int, window)          /* keys that a query sees, up to its own; 0: all up to its own */                  \
+    X(CAP, float, cap)              /* x becomes cap * tanh(x / cap): scores, or logits; 0: x stays */                 \
+    X(FIRST, int, first)            /* row of a table for position 0 */                                                \
+    X(EPS, float, eps)              /* added to a variance */                                                          \
+    X(OFFSET, float, offset)        /* added to the weight of a norm */                                                \
+    X(SCALE, float, scale)          /* a factor; 0: queries times keys by 1 / sqrt of a head's channels */             \
+    X(OUT_IN, bool, out_in)         /* the weight is [O,I], not [I,O] */                                               \
+    X(PICKS, int, picks)            /* experts that compute a token */                                                 \
+    X(NORMALISED, bool, normalised) /* the weights of a token's experts sum to 1 */                                    \
+    X(ACC, unsigned, acc)           /* bit j: output j is added to, not overwritten */
 
 /* All attributes: numbers and STRETCH, which is an array. */
 #define AH_ATTR_LIST(X) AH_ATTR_NUMBERS(X) X(STRETCH, struct ah_stretch, stretch)

@@ -33,6 +33,8 @@ enum ah_operand_kind {
     AH_OPERAND_POSITIONS,  /* positions of tokens in their documents */
     AH_OPERAND_CACHE,      /* keys and values, kept from one run of a program to the next */
     AH_OPERAND_STATISTICS, /* F32 statistics beside the result, for backward only */
+    AH_OPERAND_INDEX,      /* I32, made by route: where the rows of tokens and experts are */
+    AH_OPERAND_SHARE,      /* F32, made by route: weights of a token's experts; and their gradients */
     AH_OPERAND_LOSS,
     AH_OPERAND_GRADIENT,       /* gradient of an activation */
     AH_OPERAND_PARAM_GRADIENT, /* gradient of a parameter, always F32 (a sum over all tokens); attr.acc: added to */

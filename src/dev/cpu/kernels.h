@@ -62,6 +62,10 @@ struct ah_kernels {
     void (*rotary)(void *x, const float *cosine, const float *sine, int heads, int64_t stride, int64_t half);
     void (*add)(void *y, const void *a, const void *b, int64_t n);
     void (*add_to)(float *sum, const void *x, int64_t n);
+    /* y[n] = sum of the `count` rows of x [..,n] */
+    void (*sum_rows)(void *y, const void *x, const int32_t *rows, int count, int64_t n);
+    /* dx = dy * weight, which may be in place; returns the sum of dy * x. */
+    float (*scale_row_bwd)(void *dx, const void *dy, const void *x, int64_t n, float weight);
     void (*layernorm)(void *y, float *mean, float *rstd, const void *x, const void *weight, const void *bias,
                       int64_t rows, int64_t cols, float eps);
     void (*layernorm_bwd)(void *dx, const void *dy, const void *x, const void *weight, const float *mean,

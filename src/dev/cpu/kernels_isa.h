@@ -202,6 +202,33 @@ static AH_TARGET void add_to(float *sum, const void *from, int64_t n)
         v_store_most(sum + i, v_add(v_load_most(sum + i, n - i), e_load_most(x + i, n - i)), n - i);
 }
 
+/* ---- rows of experts ----------------------------------------------------------------------------------------------- */
+
+static AH_TARGET void sum_rows(void *to, const void *from, const int32_t *rows, int count, int64_t n)
+{
+    const element *x = from;
+    element *y = to;
+    for (int64_t i = 0; i < n; i += LANES) {
+        v16 sum = v_set(0.0F);
+        for (int k = 0; k < count; k++)
+            sum = v_add(sum, e_load_most(x + rows[k] * n + i, n - i));
+        e_store_most(y + i, sum, n - i);
+    }
+}
+
+static AH_TARGET float scale_row_bwd(void *to, const void *gradient, const void *from, int64_t n, float weight)
+{
+    const element *dy = gradient, *x = from;
+    element *dx = to;
+    v16 sum = v_set(0.0F), factor = v_set(weight);
+    for (int64_t i = 0; i < n; i += LANES) {
+        v16 d = e_load_most(dy + i, n - i);
+        sum = v_fma(d, e_load_most(x + i, n - i), sum);
+        e_store_most(dx + i, v_mul(d, factor), n - i);
+    }
+    return v_sum(sum);
+}
+
 /* ---- softmax cross-entropy --------------------------------------------------------------------------------------- */
 
 static AH_TARGET float row_largest(const element *x, int64_t n)
@@ -314,5 +341,5 @@ static AH_TARGET double cross_entropy_capped(void *to, const void *from, int64_t
         .rotary = rotary, .layernorm = layernorm, .layernorm_bwd = layernorm_bwd, .rmsnorm = rmsnorm,                  \
         .rmsnorm_bwd = rmsnorm_bwd, .strip = strip, .cross_entropy = cross_entropy,                                    \
         .cross_entropy_capped = cross_entropy_capped, .soft_cap = soft_cap, .attention = attention,                    \
-        .attention_bwd = attention_bwd,                                                                                \
+        .attention_bwd = attention_bwd, .sum_rows = sum_rows, .scale_row_bwd = scale_row_bwd,                          \
     }

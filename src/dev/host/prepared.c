@@ -19,8 +19,10 @@ static enum ah_dtype dtype_of(enum ah_operand_kind kind, enum ah_dtype compute)
     case AH_OPERAND_TOKENS:
     case AH_OPERAND_TARGETS:
     case AH_OPERAND_POSITIONS:
+    case AH_OPERAND_INDEX:
         return AH_I32;
     case AH_OPERAND_STATISTICS:
+    case AH_OPERAND_SHARE:
     case AH_OPERAND_LOSS:
     case AH_OPERAND_SCALE:
     case AH_OPERAND_PARAM_GRADIENT:

@@ -339,12 +339,13 @@ static int products_run(const struct ah_bound *bound)
     int64_t from = 0;
     for (int64_t e = 0; e < bound->call->rows; from = ends[e], e++) {
         gemm.m = ends[e] - from;
+        if (gemm.m == 0)
+            continue;
         gemm.grid = ah__cpu_gemm_grid(gemm.m, gemm.n);
-        if (gemm.m > 0)
-            AH_TRY(ah__cpu_product(bound, &gemm,
-                                   &(struct ah_product){.a = ah__in_at(bound, 0, from * gemm.k),
-                                                        .b = ah__in_at(bound, 1, e * gemm.n * gemm.k),
-                                                        .at = from * gemm.n}));
+        AH_TRY(ah__cpu_product(bound, &gemm,
+                               &(struct ah_product){.a = ah__in_at(bound, 0, from * gemm.k),
+                                                    .b = ah__in_at(bound, 1, e * gemm.n * gemm.k),
+                                                    .at = from * gemm.n}));
     }
     return AH_OK;
 }

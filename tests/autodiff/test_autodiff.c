@@ -53,6 +53,12 @@ static const struct single singles[] = {
     {AH_OP_SCALE, {.scale = 0.5F}, {S3(2, 4, 6)}},
     {AH_OP_ADD, {0}, {S3(2, 4, 6), S3(2, 4, 6)}},
     {AH_OP_COPY, {0}, {S3(2, 4, 6)}},
+    {AH_OP_ROUTE, {.picks = 2}, {S3(2, 4, 5)}},
+    {AH_OP_ROUTE, {.picks = 3, .normalised = true}, {S2(8, 5)}},
+    {AH_OP_DISPATCH, {0}, {S3(2, 4, 6), S3(2, 4, 2), S1(16)}},
+    {AH_OP_COMBINE, {0}, {S2(16, 6), S3(2, 4, 2), S1(16)}},
+    {AH_OP_SCALE_ROWS, {0}, {S2(16, 6), S3(2, 4, 2), S1(16)}},
+    {AH_OP_GROUPED_LINEAR, {0}, {S2(16, 6), S3(5, 7, 6), S1(5)}},
     {AH_OP_CROSS_ENTROPY, {0}, {S3(2, 4, 10), S2(2, 4)}},
     {AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(2, 4, 6), S2(10, 6), S2(2, 4)}},
 };
@@ -67,13 +73,13 @@ struct differentiated {
 static struct ah_value entering(const struct single *c, int i)
 {
     static const enum ah_value_kind kinds[] = {
-        [AH_OPERAND_ACTIVATION] = AH_VALUE_ACTIVATION,
-        [AH_OPERAND_PARAM] = AH_VALUE_PARAM,
-        [AH_OPERAND_TOKENS] = AH_VALUE_TOKENS,
-        [AH_OPERAND_TARGETS] = AH_VALUE_TARGETS,
+        [AH_OPERAND_ACTIVATION] = AH_VALUE_ACTIVATION, [AH_OPERAND_PARAM] = AH_VALUE_PARAM,
+        [AH_OPERAND_TOKENS] = AH_VALUE_TOKENS,         [AH_OPERAND_TARGETS] = AH_VALUE_TARGETS,
+        [AH_OPERAND_INDEX] = AH_VALUE_ACTIVATION,      [AH_OPERAND_SHARE] = AH_VALUE_ACTIVATION,
     };
-    enum ah_value_kind kind = kinds[ah__op_table[c->op]->in[i].kind];
-    bool ids = kind == AH_VALUE_TOKENS || kind == AH_VALUE_TARGETS;
+    enum ah_operand_kind of = ah__op_table[c->op]->in[i].kind;
+    enum ah_value_kind kind = kinds[of];
+    bool ids = kind == AH_VALUE_TOKENS || kind == AH_VALUE_TARGETS || of == AH_OPERAND_INDEX;
     return (struct ah_value){.meta = {ids ? AH_I32 : AH_F32, c->in[i]}, .kind = kind};
 }
 
@@ -157,7 +163,8 @@ static void all_inputs_have_gradients(void **state)
     for (size_t c = 0; c < AH_LENGTH(singles); c++)
         for (int i = 0; i < ah__op_table[singles[c].op]->inputs; i++) {
             struct differentiated d;
-            if (ah__op_table[singles[c].op]->in[i].kind != AH_OPERAND_ACTIVATION)
+            enum ah_operand_kind kind = ah__op_table[singles[c].op]->in[i].kind;
+            if (kind != AH_OPERAND_ACTIVATION && kind != AH_OPERAND_SHARE)
                 continue;
             differentiate(&d, &singles[c], i, false);
             expect_like(&d, d.diff.din, d.node.in[i]);

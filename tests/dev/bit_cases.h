@@ -2,6 +2,7 @@
 #ifndef AH_TESTS_DEV_BIT_CASES_H
 #define AH_TESTS_DEV_BIT_CASES_H
 
+#include "dev/expert_cases.h"
 #include "dev/position_cases.h"
 
 static const struct op_case bit_cases[] = {
@@ -65,6 +66,8 @@ static const struct op_case bit_cases[] = {
     OP("rotary by head", ROTARY, IN(S3(3, 77, 15 * 19)), .heads = 5, .theta = 500, .dims = 6, .by_head = true),
     OP("add_position from 3", ADD_POSITION, IN(S3(2, 30, 70), S2(40, 70)), .first = 3),
     OP("attention by head", ATTENTION, IN(S3(2, 150, 3 * 3 * 40)), .heads = 3, .by_head = true),
+    EXPERT_CASES,
+    EXPERT_BACKWARD_CASES,
     CACHE_CASES,
     DOCUMENT_CASES,
     CAP_CASES,

@@ -147,7 +147,30 @@ static const struct ah_meta absent;
         }                                                                                                              \
     }
 
+/* Of 8 tokens with 2 of 5 experts each. */
+#define PLACES(...)                                                                                                    \
+    {                                                                                                                  \
+        AH_I32, __VA_ARGS__                                                                                            \
+    }
+#define SLOTS PLACES({3, {2, 4, 2, 0}})
+#define SOURCE PLACES({1, {16, 0, 0, 0}})
+#define ENDS PLACES({1, {5, 0, 0, 0}})
+#define SHARES F3(2, 4, 2)
+#define PICK2                                                                                                          \
+    {                                                                                                                  \
+        .picks = 2                                                                                                     \
+    }
+
 static const struct rule rules[] = {
+    {AH_OP_ROUTE, PICK2, {F3(2, 4, 5)}, {SHARES, SLOTS, SOURCE, ENDS}, 10 * 40},
+    {AH_OP_ROUTE_BWD, PICK2, {F3(2, 4, 5), SHARES, SHARES, SLOTS, ENDS}, {F3(2, 4, 5)}, 10 * 40},
+    {AH_OP_DISPATCH, {0}, {X, SLOTS, SOURCE}, {W(16, 6)}, 0},
+    {AH_OP_COMBINE, {0}, {W(16, 6), SLOTS, SOURCE}, {X}, 16 * 6},
+    {AH_OP_SCALE_ROWS, {0}, {W(16, 6), SHARES, SOURCE}, {W(16, 6)}, 16 * 6},
+    {AH_OP_SCALE_ROWS_BWD, {0}, {W(16, 6), W(16, 6), SHARES, SOURCE}, {W(16, 6), SHARES}, 3 * 16 * 6},
+    {AH_OP_GROUPED_LINEAR, {0}, {W(16, 6), F3(5, 7, 6), ENDS}, {W(16, 7)}, 2 * 16 * 42},
+    {AH_OP_GROUPED_LINEAR_BWD_X, {0}, {W(16, 7), F3(5, 7, 6), ENDS}, {W(16, 6)}, 2 * 16 * 42},
+    {AH_OP_GROUPED_LINEAR_BWD_W, {0}, {W(16, 7), W(16, 6), ENDS}, {F3(5, 7, 6)}, 2 * 16 * 42},
     {AH_OP_EMBEDDING, {0}, {W(10, 6), IDS}, {X}, 0},
     {AH_OP_ADD_POSITION, {0}, {X, W(5, 6)}, {X}, 48},
     {AH_OP_LAYERNORM, {0}, {X, N(6), N(6)}, {X, N(8), N(8)}, 8 * 48},

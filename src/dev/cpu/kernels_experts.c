@@ -327,8 +327,10 @@ static int grouped_linear_bwd_x_prepare(struct ah_cpu_call *call)
 {
     const struct ah_shape *weight = ah__call_in(call, 1);
     int64_t outer = weight->dim[1], inner = weight->dim[2];
-    return product_prepare(call, weight,
-                           (struct ah_gemm){.n = inner, .k = outer, .lda = outer, .ldb = inner, .ldc = inner});
+    return product_prepare(
+        call, weight,
+        (struct ah_gemm){
+            .n = inner, .k = outer, .lda = outer, .ldb = inner, .ldc = inner, .accumulate = call->adds[0]});
 }
 
 /* Multiplies the rows of each expert with its matrix. Tiles follow from the rows of each. */

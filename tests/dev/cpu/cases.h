@@ -96,9 +96,11 @@ struct op_data {
 static inline enum ah_dtype input_dtype(enum ah_op op, int input, enum ah_dtype compute)
 {
     enum ah_operand_kind kind = ah__op_table[op]->in[input].kind;
-    if (kind == AH_OPERAND_TOKENS || kind == AH_OPERAND_TARGETS || kind == AH_OPERAND_POSITIONS)
+    if (kind == AH_OPERAND_TOKENS || kind == AH_OPERAND_TARGETS || kind == AH_OPERAND_POSITIONS ||
+        kind == AH_OPERAND_INDEX)
         return AH_I32;
-    return kind == AH_OPERAND_STATISTICS || kind == AH_OPERAND_SCALE ? AH_F32 : compute;
+    bool fp32 = kind == AH_OPERAND_STATISTICS || kind == AH_OPERAND_SCALE || kind == AH_OPERAND_SHARE;
+    return fp32 ? AH_F32 : compute;
 }
 
 static inline int64_t operand_bytes(const struct ah_operand *operand)
@@ -122,6 +124,8 @@ static inline void *operand_at(const struct op_data *data, const struct ah_opera
 static inline float operand_get(const struct op_data *data, const struct ah_operand *operand, int64_t i)
 {
     const void *at = operand_at(data, operand);
+    if (operand->meta.dtype == AH_I32)
+        return (float)((const int32_t *)at)[i];
     return operand->meta.dtype == AH_BF16 ? bf16_widen(((const uint16_t *)at)[i]) : ((const float *)at)[i];
 }
 
@@ -155,6 +159,44 @@ static inline void rows_fill(int32_t *positions, const struct ah_shape *shape, i
         positions[i] = (int32_t)(i % seq + (rows - seq) / 2);
 }
 
+/* The input of that name; null: the operator has none. */
+static inline const struct ah_operand *input_named(const struct op_data *data, const char *name)
+{
+    const struct ah_op_row *row = ah__op_table[data->call.op];
+    for (int i = 0; i < row->inputs; i++)
+        if (strcmp(row->in[i].name, name) == 0)
+            return &data->call.in[i];
+    return NULL;
+}
+
+/* Fills the inputs that say which rows are whose, as route would: `picks` experts of each token, in a row of numbers
+ * that begins anywhere. With more experts than that the last one gets none. */
+static inline void routes_fill(struct op_data *data, uint64_t seed)
+{
+    const struct ah_operand *slots = input_named(data, "slots"), *source = input_named(data, "source");
+    const struct ah_operand *ends = input_named(data, "ends"), *weights = input_named(data, "weights");
+    const struct ah_operand *of = slots ? slots : weights;
+    int64_t rows = source  ? source->meta.shape.dim[0]
+                   : slots ? ah__shape_count(&slots->meta.shape)
+                           : data->call.in[0].meta.shape.dim[0];
+    int64_t picks = of ? of->meta.shape.dim[of->meta.shape.rank - 1] : 1, next = 0;
+    int64_t experts = ends ? ends->meta.shape.dim[0] : picks + 5, used = experts > picks ? experts - 1 : experts;
+    for (int64_t e = 0; e < experts; e++) {
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t first = (int64_t)(ah__random_bits(seed, (uint64_t)(i / picks)) % (uint64_t)used);
+            if ((first + i % picks) % used != e)
+                continue;
+            if (slots)
+                ((int32_t *)operand_at(data, slots))[i] = (int32_t)next;
+            if (source)
+                ((int32_t *)operand_at(data, source))[next] = (int32_t)i;
+            next++;
+        }
+        if (ends)
+            ((int32_t *)operand_at(data, ends))[e] = (int32_t)next;
+    }
+}
+
 static inline void op_data_fill(struct op_data *data, uint64_t seed, int64_t vocabulary)
 {
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
@@ -165,6 +207,10 @@ static inline void op_data_fill(struct op_data *data, uint64_t seed, int64_t voc
                 rows_fill(operand_at(data, operand), &operand->meta.shape, data->call.in[0].meta.shape.dim[1]);
             else
                 positions_fill(operand_at(data, operand), &operand->meta.shape, seed);
+            continue;
+        }
+        if (count && ah__op_table[data->call.op]->in[i].kind == AH_OPERAND_INDEX) {
+            routes_fill(data, seed);
             continue;
         }
         for (int64_t j = 0; j < count; j++)
@@ -217,7 +263,8 @@ static inline void op_data_fill_sums(struct op_data *data, uint64_t seed)
 static inline unsigned op_adds(enum ah_op op)
 {
     const struct ah_op_row *row = ah__op_table[op];
-    unsigned adds = op == AH_OP_LINEAR_BWD_X || op == AH_OP_LAYERNORM_BWD || op == AH_OP_RMSNORM_BWD;
+    unsigned adds = op == AH_OP_LINEAR_BWD_X || op == AH_OP_GROUPED_LINEAR_BWD_X || op == AH_OP_LAYERNORM_BWD ||
+                    op == AH_OP_RMSNORM_BWD;
     for (int output = 0; output < row->outputs; output++)
         adds |= (unsigned)(row->out[output].kind == AH_OPERAND_PARAM_GRADIENT) << output;
     return row->limit == AH_OP_LIMIT_ATTENTION_BWD ? (1U << row->outputs) - 1 : adds;

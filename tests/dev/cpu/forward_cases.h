@@ -2,6 +2,7 @@
 #ifndef AH_TESTS_DEV_CPU_FORWARD_CASES_H
 #define AH_TESTS_DEV_CPU_FORWARD_CASES_H
 
+#include "dev/expert_cases.h"
 #include "dev/position_cases.h"
 
 static const struct op_case forward_cases[] = {
@@ -40,6 +41,7 @@ static const struct op_case forward_cases[] = {
     OP("attention_qkv of 150, 6 to 2", ATTENTION_QKV, IN(S3(2, 150, 6 * 11), S3(2, 150, 2 * 11), S3(2, 150, 2 * 11)),
        .heads = 6, .kv_heads = 2),
     OP("attention by head of 150", ATTENTION, IN(S3(2, 150, 33 * 3)), .heads = 3, .by_head = true),
+    EXPERT_CASES,
     CACHE_CASES,
     CAP_CASES,
     OP("attention of documents", ATTENTION, IN(S3(2, 200, 10 * 3), S2(2, 200)), .heads = 2),

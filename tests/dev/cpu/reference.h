@@ -357,6 +357,93 @@ static inline void reference_linear_cross_entropy(const struct reference *r)
     }
 }
 
+/* The experts of a token, the likeliest first: of equal ones the first counted round from the one after the last that the
+ * token before could begin with. */
+static inline void reference_picks(int64_t *pick, const struct reference *r, int64_t row)
+{
+    int64_t experts = reference_last(&r->call->in[0]), picks = r->call->attr.picks;
+    const double *logit = r->in[0] + row * experts;
+    for (int64_t k = 0; k < picks; k++) {
+        pick[k] = -1;
+        for (int64_t i = 0; i < experts; i++) {
+            int64_t e = (row * picks + i) % experts;
+            bool is_taken = false;
+            for (int64_t j = 0; j < k; j++)
+                is_taken = is_taken || pick[j] == e;
+            if (!is_taken && (pick[k] < 0 || logit[e] > logit[pick[k]]))
+                pick[k] = e;
+        }
+    }
+}
+
+static inline void reference_route(const struct reference *r)
+{
+    int64_t experts = reference_last(&r->call->in[0]), rows = ah__shape_rows(&r->call->in[0].meta.shape);
+    int64_t picks = r->call->attr.picks, pick[AH_MOST_PICKS], next = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        const double *logit = r->in[0] + row * experts;
+        double all = 0, chosen = 0;
+        reference_picks(pick, r, row);
+        for (int64_t e = 0; e < experts; e++)
+            all += exp(logit[e]);
+        for (int64_t k = 0; k < picks; k++)
+            chosen += exp(logit[pick[k]]);
+        for (int64_t k = 0; k < picks; k++)
+            r->out[0][row * picks + k] = exp(logit[pick[k]]) / (r->call->attr.normalised ? chosen : all);
+    }
+    for (int64_t e = 0; e < experts; e++) {
+        for (int64_t row = 0; row < rows; row++) {
+            reference_picks(pick, r, row);
+            for (int64_t k = 0; k < picks; k++)
+                if (pick[k] == e) {
+                    r->out[1][row * picks + k] = (double)next;
+                    r->out[2][next++] = (double)(row * picks + k);
+                }
+        }
+        r->out[3][e] = (double)next;
+    }
+}
+
+static inline void reference_dispatch(const struct reference *r)
+{
+    int64_t cols = reference_last(&r->call->in[0]), picks = reference_last(&r->call->in[1]);
+    for (int64_t i = 0; i < ah__shape_count(&r->call->out[0].meta.shape); i++)
+        r->out[0][i] = r->in[0][(int64_t)r->in[2][i / cols] / picks * cols + i % cols];
+}
+
+static inline void reference_combine(const struct reference *r)
+{
+    int64_t cols = reference_last(&r->call->in[0]), picks = reference_last(&r->call->in[1]);
+    for (int64_t i = 0; i < ah__shape_count(&r->call->out[0].meta.shape); i++) {
+        r->out[0][i] = 0;
+        for (int64_t k = 0; k < picks; k++)
+            r->out[0][i] += r->in[0][(int64_t)r->in[1][i / cols * picks + k] * cols + i % cols];
+    }
+}
+
+static inline void reference_scale_rows(const struct reference *r)
+{
+    int64_t cols = reference_last(&r->call->in[0]);
+    for (int64_t i = 0; i < ah__shape_count(&r->call->out[0].meta.shape); i++)
+        r->out[0][i] = r->in[0][i] * r->in[1][(int64_t)r->in[2][i / cols]];
+}
+
+static inline void reference_grouped_linear(const struct reference *r)
+{
+    const struct ah_shape *weight = &r->call->in[1].meta.shape;
+    int64_t outer = weight->dim[1], inner = weight->dim[2];
+    for (int64_t row = 0, e = 0; row < r->call->in[0].meta.shape.dim[0]; row++) {
+        while ((double)row >= r->in[2][e])
+            e++;
+        for (int64_t o = 0; o < outer; o++) {
+            double sum = 0;
+            for (int64_t i = 0; i < inner; i++)
+                sum += r->in[0][row * inner + i] * r->in[1][(e * outer + o) * inner + i];
+            r->out[0][row * outer + o] = sum;
+        }
+    }
+}
+
 static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_EMBEDDING] = reference_embedding,
     [AH_OP_ADD_POSITION] = reference_add_position,
@@ -379,6 +466,11 @@ static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_ATTENTION_CACHED] = reference_attention_cached,
     [AH_OP_LINEAR_CROSS_ENTROPY] = reference_linear_cross_entropy,
     [AH_OP_GELU_ERF] = reference_gelu_erf,
+    [AH_OP_ROUTE] = reference_route,
+    [AH_OP_DISPATCH] = reference_dispatch,
+    [AH_OP_COMBINE] = reference_combine,
+    [AH_OP_SCALE_ROWS] = reference_scale_rows,
+    [AH_OP_GROUPED_LINEAR] = reference_grouped_linear,
 };
 
 #endif

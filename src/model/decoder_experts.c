@@ -1,7 +1,7 @@
 /* Mixtures of experts in place of a decoder's feed-forward network: their config keys, and their recording. */
+#include "graph/graph.h"
 #include "model/decoder.h"
 #include "model/parts.h"
-#include "op/attr.h"
 
 enum { SIZES = 3, MOST_EXPERTS = 1 << 12 };
 
@@ -39,15 +39,23 @@ int ah__decoder_add_experts(cJSON *tree, const struct ah_decoder *decoder)
                                            : AH_OK;
 }
 
+/* Records the scores of experts. Adapters leave the router as it is: PEFT has none beside it, since transformers makes it
+ * of a parameter and no linear layer. */
+static struct ah_tensor router(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+{
+    struct ah_tensor weight =
+        ah__part_table(graph, decoder->experts->router, decoder->expert_count, decoder->hidden_size, decoder->std);
+    return ah__graph_record(graph, AH_OP_LINEAR, (struct ah_attr){.out_in = true}, ah__values(x.id, weight.id));
+}
+
 struct ah_tensor ah__decoder_record_experts(struct ah_graph *graph, const struct ah_decoder *decoder,
                                             struct ah_tensor x)
 {
     const struct ah_decoder_experts *names = decoder->experts;
     int64_t hidden = decoder->hidden_size, inner = decoder->expert_size, count = decoder->expert_count;
     ah_graph_scope_push(graph, "%s", names->scope);
-    struct ah_tensor logits = ah__part_linear(
-        graph, names->router, x, &(struct ah_part_linear){.in = hidden, .out = count, .std = decoder->std});
-    struct ah_routes routes = ah_graph_route(graph, logits, (int)decoder->picks, decoder->picks_normalised);
+    struct ah_routes routes =
+        ah_graph_route(graph, router(graph, decoder, x), (int)decoder->picks, decoder->picks_normalised);
     struct ah_tensor rows = ah_graph_dispatch(graph, x, &routes);
     struct ah_part_experts in = {.count = count, .in = hidden, .out = inner, .std = decoder->std}, out = in;
     out.in = inner, out.out = hidden;

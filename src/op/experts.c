@@ -214,9 +214,11 @@ static double product_flops(const struct ah_meta *rows, const struct ah_meta *we
     return 2.0 * (double)rows->shape.dim[0] * (double)outer_of(weight) * (double)inner_of(weight);
 }
 
+/* Returns the product of one expert, rounded up, if all have equally many rows. */
 static struct ah_op_product product_with(const struct ah_meta *rows, const struct ah_meta *weight)
 {
-    return (struct ah_op_product){rows->shape.dim[0], outer_of(weight), inner_of(weight)};
+    int64_t experts = weight->shape.dim[0];
+    return (struct ah_op_product){(rows->shape.dim[0] + experts - 1) / experts, outer_of(weight), inner_of(weight)};
 }
 
 static double weight_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)

@@ -17,6 +17,10 @@
 #define MINISTRAL "{\"model_type\":\"ministral\"," GATED
 #define QWEN2 "{\"model_type\":\"qwen2\"," GATED
 #define QWEN3 "{\"model_type\":\"qwen3\"," GATED
+#define QWEN3_MOE                                                                                                      \
+    "{\"model_type\":\"qwen3_moe\"," GATED ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":12"
+#define OLMOE "{\"model_type\":\"olmoe\"," GATED ",\"num_experts\":4,\"num_experts_per_tok\":2"
+#define MIXTRAL "{\"model_type\":\"mixtral\"," GATED ",\"num_key_value_heads\":2,\"num_local_experts\":4"
 #define GRANITE "{\"model_type\":\"granite\"," GATED
 #define OLMO2 "{\"model_type\":\"olmo2\"," GATED
 #define SMOLLM3 "{\"model_type\":\"smollm3\"," GATED
@@ -75,6 +79,19 @@ static const struct {
      "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30 or head_dim"},
     {MISTRAL ",\"sliding_window\":0}", "key 'sliding_window': found 0"},
     {QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":-1}", "key 'max_window_layers': found -1"},
+    {QWEN3_MOE ",\"decoder_sparse_step\":2}", "key 'decoder_sparse_step': found 2, expected 1: experts in all blocks"},
+    {QWEN3_MOE ",\"mlp_only_layers\":[0]}",
+     "key 'mlp_only_layers': found 1 blocks, expected []: experts in all blocks"},
+    {QWEN3_MOE ",\"output_router_logits\":true}", "key 'output_router_logits': found true, expected false"},
+    {QWEN3 ",\"num_experts\":4}", "key 'num_experts': found 4, expected 0 or 1"},
+    {"{\"model_type\":\"qwen3_moe\"," GATED ",\"num_experts\":4,\"num_experts_per_tok\":2}",
+     "key 'moe_intermediate_size': found nothing"},
+    {OLMOE ",\"clip_qkv\":8}", "key 'clip_qkv': found 8, expected null"},
+    {MIXTRAL ",\"num_experts_per_tok\":5}",
+     "key 'num_experts_per_tok': found 5, expected at most num_local_experts, which is 4"},
+    {MIXTRAL ",\"num_experts_per_tok\":0}", "key 'num_experts_per_tok': found 0"},
+    {MIXTRAL ",\"num_experts_per_tok\":2,\"router_jitter_noise\":0.1}",
+     "key 'router_jitter_noise': found 0.1, expected 0"},
     {MISTRAL ",\"sliding_window\":null,\"layer_types\":[\"sliding_attention\",\"full_attention\"]}",
      "key 'sliding_window': found null, expected the window of the blocks that layer_types calls sliding_attention"},
     {MINISTRAL ",\"layer_types\":[\"sliding_attention\"]}", "key 'layer_types': found 1 words, expected"},
@@ -182,6 +199,12 @@ static const struct {
      QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
            "\"full_attention\"]}",
      true},
+    {QWEN3_MOE "}", QWEN3_MOE ",\"norm_topk_prob\":false,\"mlp_only_layers\":null,\"router_aux_loss_coef\":0.001}",
+     false},
+    {QWEN3_MOE "}", QWEN3_MOE ",\"norm_topk_prob\":true}", true},
+    {OLMOE "}", OLMOE ",\"norm_topk_prob\":true}", true},
+    {MIXTRAL ",\"num_experts_per_tok\":2}", MIXTRAL ",\"num_experts_per_tok\":2,\"sliding_window\":null}", false},
+    {MIXTRAL ",\"num_experts_per_tok\":2}", MIXTRAL ",\"num_experts_per_tok\":1}", true},
     {SMOLLM3 "}", SMOLLM3 ",\"num_key_value_heads\":4,\"no_rope_layers\":[1,1,0],\"rope_theta\":2000000}", false},
     {SMOLLM3 "}", SMOLLM3 ",\"no_rope_layer_interval\":2}", true},
     {GEMMA "}", GEMMA ",\"hidden_act\":\"gelu\",\"hidden_activation\":null,\"head_dim\":256}", false},

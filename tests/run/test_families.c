@@ -182,6 +182,11 @@ static const char *const families[] = {
     "{\"model_type\":\"gpt_neox\"," GATED ",\"rotary_pct\":0.34}",
     "{\"model_type\":\"gpt_neox\"," GATED ",\"use_parallel_residual\":false,\"rotary_pct\":1,"
     "\"tie_word_embeddings\":true}",
+    "{\"model_type\":\"qwen3_moe\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":6,\"num_experts\":7,"
+    "\"num_experts_per_tok\":3,\"moe_intermediate_size\":12,\"norm_topk_prob\":true}",
+    "{\"model_type\":\"mixtral\"," GATED ",\"num_key_value_heads\":1,\"num_local_experts\":4,"
+    "\"num_experts_per_tok\":2}",
+    "{\"model_type\":\"olmoe\"," GATED ",\"num_key_value_heads\":2,\"num_experts\":5,\"num_experts_per_tok\":1}",
     "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":40}",
 };
 

@@ -1,7 +1,8 @@
 """A GPT-2 in plain PyTorch, the peer of bench/step and bench/gpu_peer: step_torch.py '{"layers": ...}' trains it on
 random tokens, and prints one JSON object with the seconds of every step.
 
-Keys: layers, width, heads, vocabulary, batch, seq, steps, threads, dtype ("fp32", or "bf16" by autocast); and, beside
+Keys: layers, width, heads, vocabulary, batch, seq, steps, threads, dtype ("fp32", or "bf16" by autocast), for
+transformers' OLMoE experts (how many, those of a token, their width); and, beside
 their defaults, device ("cpu", or "cuda") and mode: "eager", "compiled" by torch.compile, or "offload": FSDP2 of one
 rank whose parameters, gradients and optimizer live on the host. AdamW with decay on matrices, gradients clipped to a
 global norm of 1, as autohete trains by default."""
@@ -54,10 +55,27 @@ class Model(torch.nn.Module):
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
 
 
+class Experts(torch.nn.Module):
+    """OLMoE by transformers, with the attention and the experts that it chooses by itself."""
+
+    def __init__(self, job):
+        super().__init__()
+        from transformers import OlmoeConfig, OlmoeForCausalLM
+        experts, picks, inner = job["experts"]
+        self.model = OlmoeForCausalLM(OlmoeConfig(
+            vocab_size=job["vocabulary"], hidden_size=job["width"], num_hidden_layers=job["layers"],
+            num_attention_heads=job["heads"], num_key_value_heads=job["heads"], max_position_embeddings=job["seq"],
+            intermediate_size=inner, num_experts=experts, num_experts_per_tok=picks, pad_token_id=None, use_cache=False))
+
+    def forward(self, ids, targets):
+        logits = self.model(input_ids=ids).logits
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+
+
 def optimizer_of(model):
     """AdamW, fused where this PyTorch can; and whether it is."""
-    groups = [{"params": [p for p in model.parameters() if p.dim() == 2], "weight_decay": 0.1},
-              {"params": [p for p in model.parameters() if p.dim() != 2], "weight_decay": 0.0}]
+    groups = [{"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": 0.1},
+              {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}]
     settings = {"lr": 3e-4, "betas": (0.9, 0.95), "eps": 1e-8}
     try:
         return torch.optim.AdamW(groups, fused=True, **settings), True
@@ -80,7 +98,7 @@ def offloaded(model):
 
 def prepared(job):
     """The model as the mode wants it, where it trains."""
-    model, mode = Model(job), job.get("mode", "eager")
+    model, mode = (Experts if "experts" in job else Model)(job), job.get("mode", "eager")
     if mode == "offload":
         return offloaded(model)
     model = model.to(job.get("device", "cpu"))
@@ -111,6 +129,9 @@ def main():
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
     found = {"seconds": seconds, "loss": value, "torch": torch.__version__, "fused": fused}
+    if "experts" in job:
+        import transformers
+        found["transformers"] = transformers.__version__
     if device == "cuda":
         found["device_bytes"] = torch.cuda.max_memory_allocated()
     print(json.dumps(found))

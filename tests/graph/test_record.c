@@ -248,6 +248,26 @@ static void heads(struct rec *r)
     ah_graph_attention(r->graph, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false), 3,
                        NULL);
 }
+static void no_picks(struct rec *r)
+{
+    ah_graph_route(r->graph, r->x, 0, true);
+}
+static void too_many_picks(struct rec *r)
+{
+    ah_graph_route(r->graph, r->x, C + 1, true);
+}
+static void flat_experts(struct rec *r)
+{
+    struct ah_routes routes = ah_graph_route(r->graph, r->x, 2, false);
+    struct ah_tensor rows = ah_graph_dispatch(r->graph, r->x, &routes);
+    ah_graph_grouped_linear(r->graph, rows, matrix(r->graph, "a", C, C), &routes);
+}
+static void other_experts(struct rec *r)
+{
+    struct ah_routes routes = ah_graph_route(r->graph, r->x, 2, false);
+    struct ah_tensor weight = ah_graph_param(r->graph, "a", ah_shape3(C + 1, 5, C), AH_INIT_NORMAL, 0.02f);
+    ah_graph_grouped_linear(r->graph, ah_graph_dispatch(r->graph, r->x, &routes), weight, &routes);
+}
 static void dead_result(struct rec *r)
 {
     ah_graph_relu(r->graph, r->x);
@@ -347,6 +367,10 @@ static void wrong_calls(void **state)
         {kv_heads, "attention_qkv: heads: found 4, expected a multiple of 3 heads of keys and values"},
         {gate_shape, "silu_mul: up is F32 [2,4,24], expected F32 [2,4,8]"},
         {heads, "attention: qkv is F32 [2,4,24], expected [B,T,3C] with C a multiple of 3 heads"},
+        {no_picks, "route: picks: found 0, expected 1 to 8, of 8 experts"},
+        {too_many_picks, "route: picks: found 9, expected 1 to 8, of 8 experts"},
+        {flat_experts, "grouped_linear: weight is F32 [8,8], expected floats of rank 3"},
+        {other_experts, "grouped_linear: ends is I32 [8], expected I32 [9]"},
         {dead_result, "relu: its result %4 is never used"},
         {dead_param, "a parameter a is never used"},
         {rows_left, "parameter 'a': found 8 rows taken, expected all 16"},

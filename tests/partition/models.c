@@ -146,6 +146,19 @@ static struct ah_tensor scaled(struct ah_graph *graph, struct ah_tensor x, int n
     return ah_graph_gelu_mul(graph, gate, ah_graph_scale(graph, up, 0.25f));
 }
 
+/* A mixture of 3 experts, 2 for each token. */
+static struct ah_tensor experts(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    struct ah_tensor y = rmsnorm(graph, "norm", x), router = plain_linear(graph, "router", y, C, 3);
+    struct ah_routes routes = ah_graph_route(graph, router, 2, true);
+    struct ah_tensor in = ah_graph_param(graph, "in", ah_shape3(3, 2 * C, C), AH_INIT_NORMAL, 0.02f);
+    struct ah_tensor out = ah_graph_param(graph, "out", ah_shape3(3, C, 2 * C), AH_INIT_NORMAL, 0.02f);
+    y = ah_graph_grouped_linear(graph, ah_graph_dispatch(graph, y, &routes), in, &routes);
+    y = ah_graph_scale_rows(graph, ah_graph_gelu(graph, y), &routes);
+    y = ah_graph_combine(graph, ah_graph_grouped_linear(graph, y, out, &routes), &routes);
+    return ah_graph_add_inplace(graph, y, x);
+}
+
 const struct model_case model_cases[] = {
     {"gpt", gpt, 0, 0},
     {"parallel", parallel, 0, 0},
@@ -160,6 +173,7 @@ const struct model_case model_cases[] = {
     {"llama", model_llama, 0, 0},
     {"rotary_first", rotary_first, 1, 1},
     {"scaled", scaled, 1, 1},
+    {"experts", experts, 0, 0},
 };
 const int model_case_count = AH_LENGTH(model_cases);
 

@@ -512,7 +512,40 @@ static void rows_outside_a_cache_are_refused(void **state)
     pool_end(&p);
 }
 
-AH_TEST_CASES("dev/cpu/kernels", forward_matches_definition, gradients_match_differences,
-              cross_entropy_gives_its_gradient, fused_loss_matches_definition, fused_loss_gives_its_gradients,
-              fused_loss_is_the_loss_apart, ids_out_of_range_are_refused, program_runs_calls_in_order,
-              rows_outside_a_cache_are_refused)
+/* Runs route of `rows` tokens and 6 experts, 2 for each, on logits that are all `logit`. */
+static void route_alike(struct op_data *data, struct ah_pool *pool, float logit, int64_t rows)
+{
+    struct op_case c = OP("route", ROUTE, IN(S2(rows, 6)), .picks = 2, .normalised = true);
+    op_data_init(data, &c, 3);
+    for (int64_t i = 0; i < 6 * rows; i++)
+        operand_set(data, &data->call.in[0], i, logit);
+    assert_ok(call_run(pool, &data->call, data->base));
+}
+
+/* Equal logits, as of a router that is all zero, use all experts alike. Beside NaN the places are still places. */
+static void tokens_without_a_preference_spread(void **state)
+{
+    static const float logits[] = {0, -3, INFINITY, NAN};
+    struct test_pool p = pool_begin(2);
+    for (size_t i = 0; i < AH_LENGTH(logits); i++) {
+        struct op_data data;
+        route_alike(&data, p.pool, logits[i], 900);
+        const int32_t *source = operand_at(&data, &data.call.out[2]), *ends = operand_at(&data, &data.call.out[3]);
+        for (int e = 0; e < 6; e++)
+            assert_int_equal(ends[e], 300 * (e + 1));
+        bool found[1800] = {false};
+        for (int row = 0; row < 1800; row++)
+            found[source[row]] = true;
+        for (int row = 0; row < 1800; row++)
+            assert_true(found[row]);
+        if (i < 2)
+            assert_true(((const float *)operand_at(&data, &data.call.out[0]))[7] == 0.5F);
+        op_data_fini(&data);
+    }
+    pool_end(&p);
+}
+
+AH_TEST_CASES("dev/cpu/kernels", tokens_without_a_preference_spread, forward_matches_definition,
+              gradients_match_differences, cross_entropy_gives_its_gradient, fused_loss_matches_definition,
+              fused_loss_gives_its_gradients, fused_loss_is_the_loss_apart, ids_out_of_range_are_refused,
+              program_runs_calls_in_order, rows_outside_a_cache_are_refused)

@@ -177,6 +177,15 @@ class ah_rotary_options(Structure):
     ]
 
 
+class ah_routes(Structure):
+    _fields_ = [
+        ("weights", ah_tensor),
+        ("slots", ah_tensor),
+        ("source", ah_tensor),
+        ("ends", ah_tensor),
+    ]
+
+
 class ah_model_def(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -694,6 +703,11 @@ FUNCTIONS = {
     "ah_graph_relu": (ah_tensor, [c_void_p, ah_tensor]),
     "ah_graph_silu_mul": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_gelu_mul": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
+    "ah_graph_route": (ah_routes, [c_void_p, ah_tensor, c_int, c_bool]),
+    "ah_graph_dispatch": (ah_tensor, [c_void_p, ah_tensor, POINTER(ah_routes)]),
+    "ah_graph_grouped_linear": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, POINTER(ah_routes)]),
+    "ah_graph_scale_rows": (ah_tensor, [c_void_p, ah_tensor, POINTER(ah_routes)]),
+    "ah_graph_combine": (ah_tensor, [c_void_p, ah_tensor, POINTER(ah_routes)]),
     "ah_graph_scale": (ah_tensor, [c_void_p, ah_tensor, c_float]),
     "ah_graph_add_inplace": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_cross_entropy": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),

@@ -357,8 +357,7 @@ static inline void reference_linear_cross_entropy(const struct reference *r)
     }
 }
 
-/* The experts of a token, the likeliest first: of equal ones the first counted round from the one after the last that the
- * token before could begin with. */
+/* The experts of a token, the likeliest first: of equal ones the first, counted round from expert row * picks on. */
 static inline void reference_picks(int64_t *pick, const struct reference *r, int64_t row)
 {
     int64_t experts = reference_last(&r->call->in[0]), picks = r->call->attr.picks;

@@ -65,7 +65,8 @@ class Experts(torch.nn.Module):
         self.model = OlmoeForCausalLM(OlmoeConfig(
             vocab_size=job["vocabulary"], hidden_size=job["width"], num_hidden_layers=job["layers"],
             num_attention_heads=job["heads"], num_key_value_heads=job["heads"], max_position_embeddings=job["seq"],
-            intermediate_size=inner, num_experts=experts, num_experts_per_tok=picks, pad_token_id=None, use_cache=False))
+            intermediate_size=inner, num_experts=experts, num_experts_per_tok=picks, pad_token_id=None,
+            use_cache=False))
 
     def forward(self, ids, targets):
         logits = self.model(input_ids=ids).logits

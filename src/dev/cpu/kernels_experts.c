@@ -166,8 +166,8 @@ static int64_t expert_of(const int32_t *ends, int64_t experts, int32_t slot)
     return low;
 }
 
-/* Computes a token's gradient p * (d - s): p are the probabilities, d is dweight of the experts that were picked and 0 of
- * the others, s the sum of dweight * weight. If the weights were normalised, p is 0 for the others. */
+/* Computes a token's gradient p * (d - s): p are the probabilities, d is dweight of the experts that were picked and 0
+ * of the others, s the sum of dweight * weight. If the weights were normalised, p is 0 for the others. */
 static void token_bwd(const struct ah_bound *b, int64_t row, float *dlogit, float *scratch)
 {
     const struct ah_attr *attr = &b->call->call->attr;

@@ -202,7 +202,7 @@ static AH_TARGET void add_to(float *sum, const void *from, int64_t n)
         v_store_most(sum + i, v_add(v_load_most(sum + i, n - i), e_load_most(x + i, n - i)), n - i);
 }
 
-/* ---- rows of experts ----------------------------------------------------------------------------------------------- */
+/* ---- rows of experts --------------------------------------------------------------------------------------------- */
 
 static AH_TARGET void sum_rows(void *to, const void *from, const int32_t *rows, int count, int64_t n)
 {

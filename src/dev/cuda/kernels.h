@@ -147,6 +147,63 @@ cudaError_t ah__cuda_cache_write_enqueue(cudaStream_t stream, enum ah_dtype dtyp
 cudaError_t ah__cuda_attention_cached_enqueue(cudaStream_t stream, enum ah_dtype dtype,
                                               const struct ah_cuda_cache *job);
 
+/* ---- kernels_experts.cu: mixtures of experts; operands as src/op/experts.c has them, [rows,picks] of each token. Ids
+ * need 4-byte alignment only. */
+
+struct ah_cuda_route {
+    float *weights;         /* [rows,picks] */
+    int32_t *slots;         /* [rows,picks] */
+    int32_t *source, *ends; /* [rows * picks], below 2^31; [experts] */
+    const void *logits;     /* [rows,experts] */
+    int64_t rows, experts;
+    int picks; /* at most AH_MOST_PICKS */
+    bool normalised;
+    char *workspace;
+};
+int64_t ah__cuda_route_workspace(int64_t copies, int64_t experts); /* bytes; copies: rows * picks */
+/* A logit that is NaN counts as the largest, so that the loss becomes NaN. */
+cudaError_t ah__cuda_route_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_route *job);
+
+struct ah_cuda_route_bwd {
+    void *dlogits;
+    const void *logits;
+    const float *dweights, *weights;
+    const int32_t *slots, *ends;
+    int64_t rows, experts;
+    int picks;
+    bool normalised;
+};
+cudaError_t ah__cuda_route_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_route_bwd *job);
+
+/* Copies, sums and scaled copies of rows of `cols` elements. */
+struct ah_cuda_rows {
+    void *to;
+    const void *from, *other; /* other: x of scale_rows_bwd */
+    const int32_t *ids;       /* slots of combine, else source */
+    const float *weights;
+    float *dweights;
+    int64_t rows, cols; /* rows of `to` */
+    int picks;
+};
+/* Does dispatch, combine, scale_rows and scale_rows_bwd. cudaErrorNotSupported for other operators. */
+cudaError_t ah__cuda_rows_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype,
+                                  const struct ah_cuda_rows *job);
+
+/* ---- kernels_grouped.cu: a product for each expert, of its rows [ends[e - 1], ends[e]) */
+
+/* Each element is one sum, in the order of its terms, whatever the tiles are. */
+struct ah_cuda_grouped {
+    void *c;
+    const void *a, *b;
+    const int32_t *ends;                 /* [experts] */
+    int64_t experts, rows, outer, inner; /* matrices are [experts,outer,inner] */
+    bool adds;                           /* grouped_linear_bwd_w alone */
+};
+/* Does grouped_linear and its gradients: c, a, b are output 0 and inputs 0 and 1. cudaErrorNotSupported for other
+ * operators. */
+cudaError_t ah__cuda_grouped_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype,
+                                     const struct ah_cuda_grouped *job);
+
 /* ---- kernels_loss.cu: targets need 4-byte alignment only. A target that is no class makes the loss NaN. */
 
 /* Factors of losses, in device memory. */

@@ -136,6 +136,50 @@ static inline T emulation_shfl_xor(const emulation_site &site, unsigned mask, T 
     return emulation_exchange(site, mask, value, from > last ? here : from);
 }
 
+/* ---- tensor cores, in place of dev/cuda/mma.cuh, whose comment says which lane has what. Products are exact; 16 of
+ * them and the sum before are added in double precision. */
+
+#define AH_DEV_CUDA_MMA_CUH
+#define tensor_add(...) emulation_tensor_add(EMULATION_SITE, __VA_ARGS__)
+
+static inline double emulation_half(unsigned long long word, int high)
+{
+    unsigned bits = static_cast<unsigned>(high ? word >> 16 << 16 : word << 16);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return static_cast<double>(x);
+}
+
+/* Adds the products of terms 2k, 2k + 1, 2k + 8 and 2k + 9: lane k of a group has them. */
+static inline double emulation_terms(unsigned long long a, unsigned long long b)
+{
+    double sum = 0;
+    for (int i = 0; i < 2; i++)
+        for (int high = 0; high < 2; high++)
+            sum += emulation_half(a >> 32 * i, high) * emulation_half(b >> 32 * i, high);
+    return sum;
+}
+
+static inline void emulation_tensor_add(const emulation_site &site, float *sum, const uint32_t *a, const uint32_t *b)
+{
+    const unsigned lane = emulation_lane(), group = lane / 4 * 4, col = lane % 4 * 2;
+    const unsigned long long upper = a[0] | static_cast<unsigned long long>(a[2]) << 32;
+    const unsigned long long lower = a[1] | static_cast<unsigned long long>(a[3]) << 32;
+    const unsigned long long column = b[0] | static_cast<unsigned long long>(b[1]) << 32;
+    double total[4] = {sum[0], sum[1], sum[2], sum[3]};
+    for (unsigned k = 0; k < 4; k++) {
+        unsigned long long row[2] = {emulation_exchange(site, ~0U, upper, group + k),
+                                     emulation_exchange(site, ~0U, lower, group + k)};
+        for (unsigned right = 0; right < 2; right++) {
+            unsigned long long of = emulation_exchange(site, ~0U, column, (col + right) * 4 + k);
+            total[right] += emulation_terms(row[0], of);
+            total[2 + right] += emulation_terms(row[1], of);
+        }
+    }
+    for (int i = 0; i < 4; i++)
+        sum[i] = static_cast<float>(total[i]);
+}
+
 /* ---- memory */
 
 template <typename T> static inline T __ldg(const T *at)

@@ -124,6 +124,8 @@ static void result_parse(struct ptx_parse *p, struct ptx_instr *in)
         in->also = value_parse(p);
 }
 
+static const int matrix_values[] = {MATRIX_LEFT, MATRIX_RIGHT, MATRIX_SUMS};
+
 static void sources_parse(struct ptx_parse *p, struct ptx_instr *in)
 {
     int wanted = in->op->sources + (in->combine != COMBINE_NONE);
@@ -134,7 +136,9 @@ static void sources_parse(struct ptx_parse *p, struct ptx_instr *in)
             in->combine_not = ptx_text_take(&p->text, "!");
         int count = values_parse(p, in->source + in->sources);
         in->sources += count;
-        if (count > 1 && in->op->kind != COPIES)
+        if (in->op->kind == MULTIPLIES && count != matrix_values[i])
+            ptx_text_stop(&p->text, "%d values of a matrix, expected %d", count, matrix_values[i]);
+        if (count > 1 && in->op->kind != COPIES && in->op->kind != MULTIPLIES)
             ptx_text_stop(&p->text, "a vector where one value is expected");
     }
 }
@@ -144,14 +148,14 @@ static void vectors_check(struct ptx_parse *p, struct ptx_instr *in)
 {
     bool memory = in->op->kind == LOADS || in->op->kind == STORES;
     int have = in->op->kind == STORES ? in->sources : in->results;
-    int expected = in->modifiers & M_VECTOR ? in->vector : 1;
+    int expected = in->modifiers & M_VECTOR ? in->vector : in->op->kind == MULTIPLIES ? MATRIX_SUMS : 1;
     if (memory && have != expected)
         ptx_text_stop(&p->text, "%d values, expected %d", have, expected);
     if (in->op->kind == COPIES && in->results + in->sources > 2) {
         if (in->results > 1 && in->sources > 1)
             ptx_text_stop(&p->text, "vectors on both sides");
         in->kind = PACKS;
-    } else if (!memory && in->results > 1)
+    } else if (!memory && in->results > expected)
         ptx_text_stop(&p->text, "%d results", in->results);
 }
 

@@ -139,6 +139,11 @@ const char *ptx_decode(struct ptx_instr *in, const char *word)
     char text[96], *rest, *part;
     int types = 0, type = -1;
     bool known;
+    if (strcmp(word, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") == 0) {
+        in->type = in->from = F32;
+        in->op = ptx_op_find(in, "mma", F32, &known);
+        return NULL;
+    }
     if (strlen(word) >= sizeof text)
         return "an opcode as long as this";
     strcpy(text, word);

@@ -52,7 +52,7 @@ struct ptx_instr;
 /* Computes d of four operands for the lanes of the mask. */
 typedef void ptx_lanes(const struct ptx_instr *in, uint64_t *d, const uint64_t *const *s, uint32_t mask);
 
-enum ptx_kind { LANES, COPIES, PACKS, LOADS, STORES, BRANCHES, BARRIER, EXCHANGES, ENDS, TRAPS };
+enum ptx_kind { LANES, COPIES, PACKS, LOADS, STORES, BRANCHES, BARRIER, EXCHANGES, MULTIPLIES, ENDS, TRAPS };
 
 /* One opcode for some types. */
 struct ptx_op {
@@ -86,7 +86,7 @@ struct ptx_instr {
     int guard; /* a predicate, or -1 */
     int result[VECTOR_MOST], results;
     int also; /* a predicate that is written, too, or -1 */
-    int source[VECTOR_MOST], sources;
+    int source[3 * VECTOR_MOST], sources;
     int address, vector;
     int64_t offset;
     int target;          /* of a branch */
@@ -205,6 +205,11 @@ const char *ptx_where(char text[256], const struct ptx_instr *in);
 const uint64_t *ptx_source(const struct ptx_warp *warp, const struct ptx_instr *in, int value, uint32_t mask);
 /* Runs until all lanes have ended or wait at a barrier */
 void ptx_warp_run(struct ptx_warp *warp);
+
+/* Runs mma.sync of matrices [16,16] and [16,8] of bf16 by all lanes (matrix.c). */
+void ptx_multiply(struct ptx_warp *warp, const struct ptx_instr *in);
+/* The vectors that mma.sync has: the sums, then each factor, then the sums before. */
+enum { MATRIX_SUMS = 4, MATRIX_LEFT = 4, MATRIX_RIGHT = 2 };
 
 /* ---- memory.c */
 void ptx_load(struct ptx_warp *warp, const struct ptx_instr *in, uint32_t mask);

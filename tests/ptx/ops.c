@@ -222,6 +222,7 @@ static const struct ptx_op table[] = {
     {"bar", EXCHANGES, 0, M_WARP | M_SYNC, 0, 0, 1, NULL, 0},
     {"shfl", EXCHANGES, T(B32), M_SYNC | M_MODE, 0, 1, 4, NULL, 0},
     {"vote", EXCHANGES, T(B32) | T(PRED), M_SYNC | M_MODE, 0, 1, 2, NULL, 0},
+    {"mma", MULTIPLIES, T(F32), 0, 0, 1, 3, NULL, 0},
     {"ret", ENDS, 0, 0, M_UNI, 0, 0, NULL, 0},
     {"exit", ENDS, 0, 0, 0, 0, 0, NULL, 0},
     {"trap", TRAPS, 0, 0, 0, 0, 0, NULL, 0},

@@ -256,7 +256,7 @@ static void quotients_end_at_large_denominators(void **state)
 /* Names of opcodes whose cases are in test_warps.c. */
 static void every_opcode_has_a_case(void **state)
 {
-    static const char *const elsewhere[] = {"bar", "barrier", "shfl", "vote", "ret", "exit", "trap"};
+    static const char *const elsewhere[] = {"bar", "barrier", "shfl", "vote", "mma", "ret", "exit", "trap"};
     for (size_t i = 0; ptx_op_at(i); i++) {
         const char *name = ptx_op_at(i)->name;
         bool found = false;
@@ -276,6 +276,8 @@ static void what_is_unknown_is_refused_by_line(void **state)
     static const char *const lines[][2] = {
         {"mad.lo.s32.cc %r0, %r1, %r2, %r3;", "unknown modifier cc"},
         {"mma.sync.aligned.m16n8k8 %r0;", "unknown modifier m16n8k8"},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f0, %f1}, {%r0, %r0}, {%r0, %r0}, {%f0, %f1};",
+         "2 values of a matrix, expected 4"},
         {"atom.global.add.u32 %r0, [%rd1], 1;", "unknown modifier add"},
         {"fma.f32 %f0, %f1, %f2, %f3;", "fma.f32: unknown modifiers or type"},
         {"popc.s32 %r0, %r1;", "popc.s32: unknown modifiers or type"},

@@ -21,6 +21,11 @@ static void clean_run(const char *lines, unsigned blocks, unsigned threads, size
     }
 }
 
+/* The word of x and x + 16 in bf16. */
+#define MATRIX_WORD(x)                                                                                                 \
+    "cvt.rn.f32.u32 %f1, " x ";add.s32 %r20, " x ", 16;cvt.rn.f32.u32 %f2, %r20;mov.b32 %r20, %f1;mov.b32 %r21, %f2;"  \
+    "prmt.b32 " x ", %r20, %r21, 0x7632;"
+
 /* ---- lanes */
 
 static void lanes_loop_as_often_as_each_wants(void **state)
@@ -82,6 +87,30 @@ static void lanes_that_end_are_not_waited_for(void **state)
     clean_run("setp.gt.u32 %p1, %r1, 7;@%p1 exit;shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\n" STORE("%r4"), 1, 32, 0);
     assert_int_equal(kernel_memory[7], 6);
     assert_int_equal(kernel_memory[8], 0);
+}
+
+/* a[row][term] = row + term * 16, b[term][col] = 1 where term = 2 * col, 2 where term = 2 * col + 1, else 0. So sum
+ * [row][col] = 3 * row + 16 * (2 * col + 2 * (2 * col + 1)) = 3 * row + 96 * col + 32, plus what was there: 1000.
+ * Numbers of up to 255 are exact in bf16. */
+static void a_warp_multiplies_matrices(void **state)
+{
+    clean_run(/* groups and lanes within them */
+              "shr.u32 %r2, %r1, 2;and.b32 %r3, %r1, 3;"
+              /* a: words of terms 2t and 2t + 1 from row g: g + 32t, g + 32t + 16 */
+              "shl.b32 %r4, %r3, 5;add.s32 %r4, %r4, %r2;add.s32 %r5, %r4, 8;add.s32 %r6, %r4, 128;add.s32 %r7, %r4, "
+              "136;" MATRIX_WORD("%r4") MATRIX_WORD("%r5") MATRIX_WORD("%r6") MATRIX_WORD("%r7")
+              /* b: 1 and 2 where 2t, or 2t + 8, is 2g */
+              "mov.u32 %r8, 0x40003F80;setp.eq.s32 %p1, %r3, %r2;selp.u32 %r9, %r8, 0, %p1;"
+              "add.s32 %r10, %r3, 4;setp.eq.s32 %p1, %r10, %r2;selp.u32 %r10, %r8, 0, %p1;"
+              "mov.b32 %f1, 0x447A0000;mov.b32 %f2, %f1;mov.b32 %f3, %f1;mov.b32 %f4, %f1;\n"
+              "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r4, %r5, %r6, %r7}, "
+              "{%r9, %r10}, {%f1, %f2, %f3, %f4};\n"
+              "mul.wide.u32 %rd2, %r1, 16;add.s64 %rd2, %rd1, %rd2;st.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f4};",
+              1, 32, 0);
+    const float *sum = (const float *)kernel_memory;
+    for (int l = 0; l < 32; l++)
+        for (int i = 0; i < 4; i++)
+            assert_int_equal((int)sum[l * 4 + i], 1032 + 3 * (l / 4 + i / 2 * 8) + 96 * (l % 4 * 2 + i % 2));
 }
 
 /* ---- blocks */
@@ -201,6 +230,10 @@ static void addresses_are_aligned_and_inside(void **state)
     hazards_check(hazards, AH_LENGTH(hazards));
 }
 
+#define MULTIPLY                                                                                                       \
+    "mov.b32 %r2, 0;mov.b32 %f1, 0;mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r2, "   \
+    "%r2, %r2, %r2}, {%r2, %r2}, {%f1, %f1, %f1, %f1};"
+
 static void lanes_that_never_meet_are_named(void **state)
 {
     static const struct hazard hazards[] = {
@@ -213,12 +246,14 @@ static void lanes_that_never_meet_are_named(void **state)
         {"setp.lt.u32 %p1, %r1, 32;@%p1 exit;bar.sync 0;", "32 threads wait at the barrier, 32 have ended", 1, 64, 0},
         {"shfl.sync.bfly.b32 %r4, %r1, 1, 31, 0xFFFF;", "the mask 0000ffff does not name thread 16", 1, 32, 0},
         {"trap;", "a trap", 1, 1, 0},
+        {MULTIPLY, "lanes ffff0000 have ended", 1, 16, 0},
+        {"setp.lt.u32 %p1, %r1, 16;@%p1 bra L;" MULTIPLY "bra.uni M;\nL: " MULTIPLY "\nM:", "diverged", 1, 32, 0},
     };
     hazards_check(hazards, AH_LENGTH(hazards));
 }
 
 AH_TEST_CASES("ptx/warps", lanes_loop_as_often_as_each_wants, lanes_meet_behind_a_branch, shuffles_name_other_lanes,
-              votes_count_the_lanes_of_their_mask, lanes_that_end_are_not_waited_for, barriers_order_shared_memory,
-              dynamic_shared_memory_lies_behind, warps_may_synchronize_alone, races_are_found_whatever_the_order,
-              a_value_written_twice_is_no_race, what_was_not_written_is_not_read, addresses_are_aligned_and_inside,
-              lanes_that_never_meet_are_named)
+              votes_count_the_lanes_of_their_mask, lanes_that_end_are_not_waited_for, a_warp_multiplies_matrices,
+              barriers_order_shared_memory, dynamic_shared_memory_lies_behind, warps_may_synchronize_alone,
+              races_are_found_whatever_the_order, a_value_written_twice_is_no_race, what_was_not_written_is_not_read,
+              addresses_are_aligned_and_inside, lanes_that_never_meet_are_named)

@@ -185,6 +185,19 @@ static void exchange_run(struct ptx_warp *warp, struct ptx_group *group, const s
     group->pc++;
 }
 
+/* All lanes multiply together: none may have ended. */
+static void multiply_run(struct ptx_warp *warp, struct ptx_group *group, const struct ptx_instr *in)
+{
+    if (warp->live != (uint32_t)FULL)
+        ptx_stop(warp->run, in, "a warp multiplies whose lanes %08x have ended", (unsigned)~warp->live);
+    if (group->lanes != (uint32_t)FULL) {
+        group->state = WAITS_WARP;
+        return;
+    }
+    ptx_multiply(warp, in);
+    group->pc++;
+}
+
 /* ---- one instruction of a group */
 
 static void lanes_run(struct ptx_warp *warp, const struct ptx_instr *in, uint32_t mask)
@@ -242,6 +255,10 @@ static void group_step(struct ptx_warp *warp, struct ptx_group *group)
     case EXCHANGES:
         part(warp, group, mask, group->pc);
         exchange_run(warp, group, in);
+        return;
+    case MULTIPLIES:
+        part(warp, group, mask, group->pc);
+        multiply_run(warp, group, in);
         return;
     case ENDS:
         warp->live &= ~mask;

@@ -197,7 +197,7 @@ struct ah_cuda_grouped {
     const void *a, *b;
     const int32_t *ends;                 /* [experts] */
     int64_t experts, rows, outer, inner; /* matrices are [experts,outer,inner] */
-    bool adds;                           /* grouped_linear_bwd_w alone */
+    bool adds;                           /* to c, of gradients */
 };
 /* Does grouped_linear and its gradients: c, a, b are output 0 and inputs 0 and 1. cudaErrorNotSupported for other
  * operators. */

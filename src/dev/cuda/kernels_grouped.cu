@@ -20,6 +20,10 @@ enum {
 template <typename E> constexpr int pieces = 4 / (int)sizeof(E);
 template <typename E> constexpr int depth = 16 * pieces<E>;
 
+/* Blocks that a multiprocessor has room for. Two are twice as many loads on their way, but in fp32 sums and loads want
+ * more registers than two have. */
+template <typename E> constexpr int together = sizeof(E) == 2 ? 2 : 1;
+
 /* A factor of a block's tile: rows [0, rows) of [0, cols) elements, `stride` apart. Terms lie side by side in a row, or
  * each row is one term. */
 template <typename E> struct factor {
@@ -298,7 +302,7 @@ static __device__ inline struct span span_find(const int32_t *ends, int64_t expe
 
 /* BACKWARD: dx = dy times the matrix; else y = x times its transpose. Tiles of the same rows are neighbours. */
 template <typename E, bool BACKWARD, bool WHOLE>
-static __global__ void __launch_bounds__(THREADS, 2) grouped_rows(struct ah_cuda_grouped job)
+static __global__ void __launch_bounds__(THREADS, together<E>) grouped_rows(struct ah_cuda_grouped job)
 {
     __shared__ tiles<E> s;
     const int64_t cols = BACKWARD ? job.inner : job.outer, terms = BACKWARD ? job.outer : job.inner;
@@ -311,7 +315,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grouped_rows(struct ah_cuda
     const factor<E> a = {(const E *)job.a + span.row * terms, terms, span.rows, terms};
     const factor<E> b = BACKWARD ? factor<E>{matrix + col, cols, terms, cols - col}
                                  : factor<E>{matrix + col * terms, terms, cols - col, terms};
-    const target<E> to = {(E *)job.c + span.row * cols + col, cols, span.rows, cols - col, false};
+    const target<E> to = {(E *)job.c + span.row * cols + col, cols, span.rows, cols - col, job.adds};
     tile_sum<true, !BACKWARD, WHOLE>(sum, &s, a, b, terms);
     tile_store<WHOLE>(&s, to, sum);
 }
@@ -320,7 +324,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grouped_rows(struct ah_cuda
 
 /* dW (+)= dy^T x over the rows of each expert. */
 template <typename E, bool WHOLE>
-static __global__ void __launch_bounds__(THREADS, 2) grouped_weights(struct ah_cuda_grouped job)
+static __global__ void __launch_bounds__(THREADS, together<E>) grouped_weights(struct ah_cuda_grouped job)
 {
     __shared__ tiles<E> s;
     const int64_t across = (job.inner + SIDE - 1) / SIDE, down = (job.outer + SIDE - 1) / SIDE;

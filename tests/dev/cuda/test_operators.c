@@ -54,6 +54,15 @@ static const struct op_case cuda_cases[] = {
     OP("rmsnorm of 9000, offset", RMSNORM, IN(S2(2, 9000), S1(9000)), .eps = 1e-5F, .offset = 1),
     OP("rmsnorm_bwd of 9000, offset", RMSNORM_BWD, IN(S2(3, 9000), S2(3, 9000), S1(9000), S1(3)), .eps = 1e-5F,
        .offset = 1),
+    OP("route 8 of 128", ROUTE, IN(S3(2, 300, 128)), .picks = 8, .normalised = true),
+    OP("route 1 of 1500", ROUTE, IN(S2(7, 1500)), .picks = 1),
+    OP("route 32 of 32", ROUTE, IN(S2(33, 32)), .picks = 32),
+    OP("route 30 of 40, several chunks", ROUTE, IN(S2(5000, 40)), .picks = 30),
+    OP("route_bwd of 1500", ROUTE_BWD, IN(S2(9, 1500), S2(9, 8), S2(9, 8), S2(9, 8), S1(1500)), .picks = 8),
+    OP("dispatch, even", DISPATCH, IN(S3(2, 37, 264), S3(2, 37, 3), S1(222)), 0),
+    OP("combine, even", COMBINE, IN(S2(222, 264), S3(2, 37, 3), S1(222)), 0),
+    OP("scale_rows, even", SCALE_ROWS, IN(S2(222, 264), S3(2, 37, 3), S1(222)), 0),
+    OP("scale_rows_bwd, even", SCALE_ROWS_BWD, IN(S2(222, 264), S2(222, 264), S3(2, 37, 3), S1(222)), 0),
     OP("add of 4097", ADD, IN(S1(4097), S1(4097)), 0),
 };
 
@@ -67,6 +76,9 @@ static struct bound bound_of(enum ah_op op)
     case AH_OP_ADD_POSITION:
     case AH_OP_ADD:
     case AH_OP_COPY:
+    case AH_OP_DISPATCH:
+    case AH_OP_COMBINE:
+    case AH_OP_SCALE_ROWS:
     case AH_OP_RELU:
     case AH_OP_RELU_BWD:
         return (struct bound){0};

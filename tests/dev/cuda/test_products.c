@@ -11,6 +11,20 @@ static const struct op_case linear_cases[] = {
     {"linear_bwd_w of one token", AH_OP_LINEAR_BWD_W, {0}, {S2(1, 53), S2(1, 90)}, {0}, 0},
 };
 
+/* Experts whose rows fill no tile, one tile, several, and whose tiles are cut off on each side; sizes of whole vectors
+ * and others. */
+static const struct op_case grouped_cases[] = {
+    OP("grouped_linear, even", GROUPED_LINEAR, IN(S2(700, 72), S3(4, 136, 72), S1(4)), 0),
+    OP("grouped_linear, odd", GROUPED_LINEAR, IN(S2(517, 37), S3(3, 261, 37), S1(3)), 0),
+    OP("grouped_linear of one row", GROUPED_LINEAR, IN(S2(1, 8), S3(40, 8, 8), S1(40)), 0),
+    OP("grouped_linear of whole tiles", GROUPED_LINEAR, IN(S2(256, 64), S3(1, 128, 64), S1(1)), 0),
+    OP("grouped_linear_bwd_x, even", GROUPED_LINEAR_BWD_X, IN(S2(700, 136), S3(4, 136, 72), S1(4)), 0),
+    OP("grouped_linear_bwd_x, odd", GROUPED_LINEAR_BWD_X, IN(S2(517, 37), S3(3, 37, 261), S1(3)), 0),
+    OP("grouped_linear_bwd_w, even", GROUPED_LINEAR_BWD_W, IN(S2(700, 136), S2(700, 72), S1(4)), 0),
+    OP("grouped_linear_bwd_w, odd", GROUPED_LINEAR_BWD_W, IN(S2(517, 261), S2(517, 37), S1(3)), 0),
+    OP("grouped_linear_bwd_w of one row", GROUPED_LINEAR_BWD_W, IN(S2(1, 8), S2(1, 8), S1(40)), 0),
+};
+
 /* One chunk; more rows than the operator's chunk has; several of the device's own chunks and a rest; a scale from
  * outside; one token. */
 static const struct op_case head_cases[] = {
@@ -100,6 +114,59 @@ static void products_agree_with_the_cpu(void **state)
 static void other_products_agree_with_the_cpu(void **state)
 {
     cases_check(linear_cases, AH_LENGTH(linear_cases));
+}
+
+static void grouped_products_agree_with_the_cpu(void **state)
+{
+    cases_check(grouped_cases, AH_LENGTH(grouped_cases));
+}
+
+/* ---- divisions of rows ------------------------------------------------------------------------------------------- */
+
+static void ends_set(struct op_data *data, const int32_t *counts)
+{
+    int32_t *ends = operand_at(data, &data->call.in[2]), end = 0;
+    for (int64_t e = 0; e < data->call.in[2].meta.shape.dim[0]; e++)
+        ends[e] = end += counts[e];
+}
+
+static void first_has_all(struct op_data *data)
+{
+    ends_set(data, (const int32_t[]){400, 0, 0, 0, 0, 0});
+}
+
+static void last_has_all(struct op_data *data)
+{
+    ends_set(data, (const int32_t[]){0, 0, 0, 0, 0, 400});
+}
+
+/* Whole tiles, one row more and one less; none before, between and behind. */
+static void ends_are_of_tiles(struct op_data *data)
+{
+    ends_set(data, (const int32_t[]){0, 128, 0, 129, 143, 0});
+}
+
+static void ends_are_beside_tiles(struct op_data *data)
+{
+    ends_set(data, (const int32_t[]){127, 1, 1, 127, 0, 144});
+}
+
+static void any_division_of_rows_agrees_with_the_cpu(void **state)
+{
+    static const struct op_case cases[] = {
+        OP("grouped_linear", GROUPED_LINEAR, IN(S2(400, 24), S3(6, 136, 24), S1(6)), 0),
+        OP("grouped_linear_bwd_x", GROUPED_LINEAR_BWD_X, IN(S2(400, 24), S3(6, 24, 136), S1(6)), 0),
+        OP("grouped_linear_bwd_w", GROUPED_LINEAR_BWD_W, IN(S2(400, 24), S2(400, 136), S1(6)), 0),
+        OP("grouped_linear_bwd_w, adding", GROUPED_LINEAR_BWD_W, IN(S2(400, 24), S2(400, 136), S1(6)), .acc = 1),
+    };
+    operator_change *const divisions[] = {first_has_all, last_has_all, ends_are_of_tiles, ends_are_beside_tiles};
+    struct device_pair p = device_pair_open();
+    for (size_t i = 0; i < AH_LENGTH(cases); i++)
+        for (size_t j = 0; j < AH_LENGTH(divisions); j++)
+            if (!ah_test_samples() || i % 4 == j)
+                for (int dtype = 0; dtype < 2; dtype++)
+                    operator_check(&p, &cases[i], dtype ? AH_BF16 : AH_F32, bound_of(cases[i].op), divisions[j]);
+    device_pair_close(&p);
 }
 
 static void heads_agree_with_the_cpu(void **state)
@@ -277,7 +344,8 @@ static void failures_of_the_library_name_the_product(void **state)
 }
 
 AH_TEST_CASES("dev/cuda/products", products_agree_with_the_cpu, other_products_agree_with_the_cpu,
-              heads_agree_with_the_cpu, a_head_on_a_small_gpu_agrees_with_the_cpu, attention_agrees_with_the_cpu,
+              grouped_products_agree_with_the_cpu, any_division_of_rows_agrees_with_the_cpu, heads_agree_with_the_cpu,
+              a_head_on_a_small_gpu_agrees_with_the_cpu, attention_agrees_with_the_cpu,
               every_copy_of_attention_agrees_with_the_cpu, ignored_targets_do_not_count,
               a_target_that_is_no_class_makes_the_loss_nan, a_head_makes_what_is_asked_for,
               heads_that_are_too_wide_are_refused, failures_of_the_library_name_the_product)

@@ -336,11 +336,11 @@ static const struct ah_gguf_arch archs[] = {
                  .write = smollm_write),
 };
 
-enum { ARCHS = AH_LENGTH(archs) };
+enum { ARCHS = AH_LENGTH(archs), PLAIN = ARCHS + AH_GGUF_GPTS, ALL = PLAIN + AH_GGUF_MIXTURES };
 
 static const struct ah_gguf_arch *arch_at(size_t i)
 {
-    return i < ARCHS ? &archs[i] : &ah__gguf_gpts[i - ARCHS];
+    return i < ARCHS ? &archs[i] : i < PLAIN ? &ah__gguf_gpts[i - ARCHS] : &ah__gguf_mixtures[i - PLAIN];
 }
 
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
@@ -349,25 +349,45 @@ const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type)
                        : strcmp(model_type, "ministral") == 0 ? "llama"
                        : strcmp(model_type, "olmo3") == 0     ? "olmo2"
                                                               : model_type;
-    for (size_t i = 0; i < ARCHS + AH_GGUF_GPTS; i++)
+    for (size_t i = 0; i < ALL; i++)
         if (strcmp(arch_at(i)->model_type, type) == 0)
             return arch_at(i);
     return NULL;
 }
 
+static const struct ah_gguf_arch *arch_named(const char *name, bool experts)
+{
+    for (size_t i = 0; i < ALL; i++)
+        if (strcmp(arch_at(i)->name, name) == 0 && (arch_at(i)->experts != NULL) == experts)
+            return arch_at(i);
+    return NULL;
+}
+
+/* Lists the names, each once. */
+static void names_list(char *names, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < ALL && used < size; i++)
+        if (!arch_at(i)->experts || !arch_named(arch_at(i)->name, false))
+            used += (size_t)snprintf(names + used, size - used, "%s%s", i ? ", " : "", arch_at(i)->name);
+}
+
 int ah__gguf_arch_find(const struct ah_gguf_arch **out, const struct ah_gguf *file)
 {
-    char names[128] = "";
+    char names[192] = "", key[AH_GGUF_KEY_SIZE];
     const char *name = NULL;
+    int64_t experts = 0;
     AH_TRY(ah__gguf_text(&name, file, "general.architecture"));
-    for (size_t i = 0; i < ARCHS + AH_GGUF_GPTS; i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", arch_at(i)->name);
-        if (name && strcmp(arch_at(i)->name, name) == 0) {
-            *out = arch_at(i);
-            return AH_OK;
-        }
+    if (name) {
+        snprintf(key, sizeof key, "%.100s.expert_count", name);
+        AH_TRY(ah__gguf_int(&experts, file, key, 0, INT32_MAX));
+        *out = arch_named(name, experts > 0);
+        if (!*out)
+            *out = arch_named(name, experts <= 0);
     }
+    if (name && *out)
+        return AH_OK;
+    names_list(names, sizeof names);
     return ah__fail(AH_EINPUT, "%s: key 'general.architecture': found %s%.40s%s, expected one of %s",
                     ah__gguf_path(file), name ? "'" : "nothing", name ? name : "", name ? "'" : "", names);
 }

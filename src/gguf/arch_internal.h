@@ -58,10 +58,12 @@ struct ah_gguf_arch {
     bool head_apart;                  /* a tied head is written as a tensor of its own, too */
     const struct ah_gguf_rename *own; /* names in blocks, before the common ones; null-terminated, or null */
     /* For an architecture that has nothing else in common with Llama; each ends with nulls; null: as Llama. */
-    const char *blocks;                               /* name before the number of a block: "transformer.h." */
-    const struct ah_gguf_rename *outer;               /* names outside of blocks */
-    const struct ah_gguf_ordered *ordered;            /* tensors in another order; null: no such tensors */
-    const struct ah_gguf_size *sizes;                 /* keys; `read` and `write` do norms, heads and rotations */
+    const char *blocks;                    /* name before the number of a block: "transformer.h." */
+    const struct ah_gguf_rename *outer;    /* names outside of blocks */
+    const struct ah_gguf_ordered *ordered; /* tensors in another order; null: no such tensors */
+    const struct ah_gguf_size *sizes;      /* keys; `read` and `write` do norms, heads and rotations */
+    /* Keys of mixtures of experts, beside the others; ends with nulls; null: there are none. */
+    const struct ah_gguf_size *experts;
     const char *const *honoured;                      /* keys that `read` reads, null-terminated; null: no keys */
     int (*read)(const struct ah_gguf_config *config); /* reads the other keys; null: no such keys */
     int (*write)(const struct ah_gguf_written *to); /* writes them; AH_EINPUT: llama.cpp differs; null: no such keys */
@@ -73,12 +75,13 @@ struct ah_gguf_arch {
         .name = (row_name), .model_type = (row_type), __VA_ARGS__                                                      \
     }
 
-enum { AH_GGUF_GPTS = 2 };
-extern const struct ah_gguf_arch ah__gguf_gpts[AH_GGUF_GPTS];
+enum { AH_GGUF_GPTS = 2, AH_GGUF_MIXTURES = 3 };
+extern const struct ah_gguf_arch ah__gguf_gpts[AH_GGUF_GPTS], ah__gguf_mixtures[AH_GGUF_MIXTURES];
 /* Returns the architecture of a model_type, or null. */
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type);
 
-/* Finds the architecture of a file. AH_EINPUT lists the known ones. */
+/* Finds the architecture of a file, by its name and, where two have one name, by whether it has experts. AH_EINPUT
+ * lists the known ones. */
 int ah__gguf_arch_find(const struct ah_gguf_arch **out, const struct ah_gguf *file);
 
 enum { AH_GGUF_KEY_SIZE = 128 };

@@ -40,6 +40,8 @@ static const struct {
 } neutrals[] = {
     {"expert_count", 0},
     {"expert_used_count", 0},
+    {"expert_shared_count", 0},
+    {"expert_gating_func", 1}, /* softmax */
     {"attention.sliding_window", 0},
     {"logit_scale", 1},
     {"embedding_scale", 1},
@@ -197,9 +199,9 @@ static int decoder_fill(const struct ah_gguf_config *config)
     return add_biases(config);
 }
 
-static int sizes_fill(const struct ah_gguf_config *config)
+static int sizes_fill(const struct ah_gguf_config *config, const struct ah_gguf_size *sizes)
 {
-    for (const struct ah_gguf_size *at = config->arch->sizes; at->gguf; at++)
+    for (const struct ah_gguf_size *at = sizes; at && at->gguf; at++)
         AH_TRY(ah__gguf_add_int(config, at->gguf, at->ours));
     return AH_OK;
 }
@@ -208,7 +210,8 @@ static int config_fill(const struct ah_gguf_config *config)
 {
     AH_TRY(ah__json_add_string(config->tree, "model_type", config->arch->model_type));
     AH_TRY(add_vocab(config));
-    AH_TRY(config->arch->sizes ? sizes_fill(config) : decoder_fill(config));
+    AH_TRY(config->arch->sizes ? sizes_fill(config, config->arch->sizes) : decoder_fill(config));
+    AH_TRY(sizes_fill(config, config->arch->experts));
     AH_TRY(ah__json_add_bool(config->tree, "tie_word_embeddings", !ah__gguf_find(config->file, "output.weight")));
     AH_TRY(add_ids(config));
     if (config->arch->read)

@@ -58,6 +58,8 @@ static int put_keys(const struct ah_gguf_written *to)
 {
     for (const struct ah_gguf_size *at = to->arch->sizes ? to->arch->sizes : copied; at->gguf; at++)
         AH_TRY(put_size(to, at->ours, at->gguf));
+    for (const struct ah_gguf_size *at = to->arch->experts; at && at->gguf; at++)
+        AH_TRY(put_size(to, at->ours, at->gguf));
     AH_TRY(put_size(to, "vocab_size", "vocab_size"));
     if (!to->arch->sizes)
         AH_TRY(put_decoder(to));
@@ -66,11 +68,12 @@ static int put_keys(const struct ah_gguf_written *to)
 
 static int fail_architecture(const struct ah_model_def *def)
 {
-    return ah__fail(AH_EINPUT,
-                    "model '%s': GGUF is written of llama, mistral, ministral, qwen2, qwen3, gemma, gemma2, "
-                    "gemma3_text, phi3, granite, olmo2, olmo3, smollm3, gpt2 and gpt_neox; llama.cpp "
-                    "has no architecture for it",
-                    def->name);
+    return ah__fail(
+        AH_EINPUT,
+        "model '%s': GGUF is written of llama, mistral, ministral, mixtral, qwen2, qwen3, qwen3_moe, gemma, "
+        "gemma2, gemma3_text, phi3, granite, olmo2, olmo3, olmoe, smollm3, gpt2 and gpt_neox; llama.cpp "
+        "has no architecture for it",
+        def->name);
 }
 
 int ah__gguf_put_architecture(struct ah_gguf_writer *writer, const struct ah_model_def *def)

@@ -163,6 +163,28 @@ int ah__graph_adapts(bool *out, struct ah_graph *graph, const char *weight)
     return module_note(graph, weight);
 }
 
+/* Returns the weight of experts, or of their router, that a node multiplies by; null: of neither. */
+static const struct ah_value *weight_of_experts(const struct ah_graph *graph, const struct ah_node *node)
+{
+    int weight = -1;
+    if (node->op == AH_OP_GROUPED_LINEAR)
+        weight = node->in[1];
+    if (node->op == AH_OP_ROUTE && graph->values[node->in[0]].producer >= 0)
+        weight = graph->nodes[graph->values[node->in[0]].producer].in[1];
+    return weight >= 0 ? &graph->values[weight] : NULL;
+}
+
+/* Returns true if experts or their routers have the target's name. */
+static bool is_of_experts(const struct ah_graph *graph, const char *target)
+{
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const struct ah_value *weight = weight_of_experts(graph, &graph->nodes[i]);
+        if (weight && weight->name && is_target(weight->name, target))
+            return true;
+    }
+    return false;
+}
+
 static int fail_target(const struct ah_graph *graph, const char *target)
 {
     char list[256] = "";
@@ -172,7 +194,8 @@ static int fail_target(const struct ah_graph *graph, const char *target)
             break;
         used += (size_t)more;
     }
-    return ah__fail(AH_EINPUT, "lora_targets: found '%.80s', expected linear layers of the model's blocks: %s", target,
+    return ah__fail(AH_EINPUT, "lora_targets: found '%.80s', %sexpected linear layers of the model's blocks: %s",
+                    target, is_of_experts(graph, target) ? "of experts or their routers, which have no adapters; " : "",
                     list);
 }
 

@@ -66,8 +66,16 @@ struct stored {
     int copies; /* number of copies of the data, one behind the other */
 };
 
-/* Computes how the file stores a parameter. Position embeddings stay fp32, as vectors do: llama.cpp's converter leaves
- * them so. */
+/* Returns true for tensors that stay fp32, as vectors do: llama.cpp's converter leaves position embeddings and the
+ * routers of experts so. */
+static bool stays_exact(const char *name)
+{
+    static const char router[] = ".ffn_gate_inp.weight";
+    size_t all = strlen(name), length = sizeof router - 1;
+    return strcmp(name, "position_embd.weight") == 0 || (all > length && strcmp(name + all - length, router) == 0);
+}
+
+/* Computes how the file stores a parameter. */
 static int stored_find(struct stored *out, const struct export *to, const struct ah_value *value)
 {
     *out = (struct stored){.shape = value->meta.shape, .copies = 1};
@@ -77,8 +85,7 @@ static int stored_find(struct stored *out, const struct export *to, const struct
     AH_TRY(ah__gguf_swaps(&out->swap, to->def, value->name, shape));
     if (out->swap.turned)
         *shape = ah_shape2(shape->dim[1], shape->dim[0]);
-    bool exact = strcmp(out->name, "position_embd.weight") == 0;
-    out->type = exact ? ah__gguf_type(AH_GGUF_F32) : ah__export_stored(to->type, shape);
+    out->type = stays_exact(out->name) ? ah__gguf_type(AH_GGUF_F32) : ah__export_stored(to->type, shape);
     if (strcmp(out->name, "token_embd.weight") == 0 && ah__gguf_needs_head(to->def))
         out->copies = 2;
     return AH_OK;

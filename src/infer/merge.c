@@ -8,6 +8,7 @@
 #include "infer/inference.h"
 #include "io/safetensors.h"
 #include "io/shards.h"
+#include "io/stack.h"
 #include "op/bf16.h"
 #include "source/adapter_files.h"
 #include "source/new_folder.h"
@@ -182,6 +183,7 @@ static int weights_fill(struct merge *merge, struct ah_safetensors_writer *write
 static int weights_write(struct merge *merge, const char *path)
 {
     struct ah_safetensors_decl *decls;
+    struct ah_stack_decls apart = {.count = 0};
     struct ah_safetensors_writer *writer = NULL;
     size_t count = 0;
     AH_TRY(ah__new(&decls, merge->graph->value_count, sizeof *decls));
@@ -190,10 +192,13 @@ static int weights_write(struct merge *merge, const char *path)
         if (is_own(value))
             decls[count++] = (struct ah_safetensors_decl){value->name, merge->dtype, value->meta.shape};
     }
-    int status = ah__safetensors_writer_open(&writer, path, decls, count);
+    int status = ah__stack_decls_fill(&apart, decls, count);
+    if (status == AH_OK)
+        status = ah__safetensors_writer_open(&writer, path, apart.decl, apart.count);
     if (status == AH_OK)
         status = weights_fill(merge, writer);
     ah__safetensors_writer_free(writer);
+    ah__stack_decls_fini(&apart);
     ah__free(decls);
     return status;
 }

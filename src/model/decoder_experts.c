@@ -5,6 +5,9 @@
 
 enum { SIZES = 3, MOST_EXPERTS = 1 << 12 };
 
+/* Key for the number of experts in config.json of transformers 5, also where its hub's folders have another. */
+static const char local_key[] = "num_local_experts";
+
 /* Returns how many of the sizes have keys. */
 static size_t sizes_of(struct ah_config_size sizes[SIZES], struct ah_decoder *decoder)
 {
@@ -18,7 +21,15 @@ static size_t sizes_of(struct ah_config_size sizes[SIZES], struct ah_decoder *de
 int ah__decoder_parse_experts(struct ah_decoder *decoder, const struct ah_json *json)
 {
     struct ah_config_size sizes[SIZES];
-    AH_TRY(ah__config_sizes(json, sizes, sizes_of(sizes, decoder)));
+    size_t count = sizes_of(sizes, decoder);
+    if (!ah__json_has(json, sizes[0].key) && ah__json_has(json, local_key))
+        sizes[0].key = local_key;
+    AH_TRY(ah__config_sizes(json, sizes, count));
+    int64_t local = decoder->expert_count;
+    AH_TRY(ah__config_int(&local, json, local_key, 1, MOST_EXPERTS));
+    if (local != decoder->expert_count)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected %lld, as %s has", json->path, local_key,
+                        (long long)local, (long long)decoder->expert_count, sizes[0].key);
     if (!decoder->experts->size_key)
         decoder->expert_size = decoder->intermediate_size;
     if (decoder->picks > decoder->expert_count)

@@ -1,7 +1,7 @@
 /* OLMoE: the decoder with rmsnorm of all queries and all keys, and mixtures of experts. */
 #include "model/decoder.h"
 
-static const char *const keys[] = {AH_DECODER_KEYS,       "attention_bias", "num_experts",
+static const char *const keys[] = {AH_DECODER_KEYS,       "attention_bias", "num_experts", "num_local_experts",
                                    "num_experts_per_tok", "norm_topk_prob", NULL};
 
 static const struct ah_decoder_experts experts = {.scope = "mlp",

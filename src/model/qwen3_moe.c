@@ -1,9 +1,17 @@
 /* Qwen3 with experts: Qwen3's decoder whose feed-forward networks are mixtures of experts. */
 #include "model/decoder.h"
 
-static const char *const keys[] = {
-    AH_DECODER_KEYS,         AH_DECODER_LAYER_KEYS, "attention_bias",      "num_experts",     "num_experts_per_tok",
-    "moe_intermediate_size", "norm_topk_prob",      "decoder_sparse_step", "mlp_only_layers", NULL};
+static const char *const keys[] = {AH_DECODER_KEYS,
+                                   AH_DECODER_LAYER_KEYS,
+                                   "attention_bias",
+                                   "num_experts",
+                                   "num_local_experts",
+                                   "num_experts_per_tok",
+                                   "moe_intermediate_size",
+                                   "norm_topk_prob",
+                                   "decoder_sparse_step",
+                                   "mlp_only_layers",
+                                   NULL};
 
 static int read(struct ah_decoder *decoder, const struct ah_json *json)
 {

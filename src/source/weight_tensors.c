@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "io/shards.h"
 #include "op/op.h"
 
@@ -130,7 +131,8 @@ int ah__weight_tensors_open(struct ah_weight_tensors *out, const char *path)
     AH_TRY(ah__arena_strdup(&out->arena, &out->path, path));
     AH_TRY(ah__gguf_is(path) ? gguf_read(out) : shards_read(out));
     prefixes_cut(out);
-    return ah__weight_tensors_sort(out);
+    AH_TRY(ah__weight_tensors_sort(out));
+    return ah__weight_stacks(out);
 }
 
 void ah__weight_tensors_close(struct ah_weight_tensors *tensors)
@@ -143,8 +145,12 @@ void ah__weight_tensors_close(struct ah_weight_tensors *tensors)
 
 const struct ah_weight_tensor *ah__weight_tensors_find(const struct ah_weight_tensors *tensors, const char *name)
 {
-    const struct ah_weight_tensor wanted = {.name = name};
-    return tensors->count ? bsearch(&wanted, tensors->tensors, tensors->count, sizeof wanted, compare_names) : NULL;
+    const struct ah_weight_tensor wanted = {.name = name}, *found = NULL;
+    if (tensors->count)
+        found = bsearch(&wanted, tensors->tensors, tensors->count, sizeof wanted, compare_names);
+    if (!found && tensors->view_count)
+        found = bsearch(&wanted, tensors->views, tensors->view_count, sizeof wanted, compare_names);
+    return found;
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -190,6 +196,22 @@ static int read_swapped(float *to, const struct ah_weight_tensor *tensor, int64_
     return AH_OK;
 }
 
+static void read_parts(float *to, const struct ah_weight_tensor *tensor, int64_t count)
+{
+    int64_t each = count / (int64_t)tensor->part_count;
+    for (size_t i = 0; i < tensor->part_count; i++)
+        tensor->widen(to + (int64_t)i * each, tensor->parts[i], each);
+}
+
+uint64_t ah__weight_tensor_hash(const struct ah_weight_tensor *tensor, uint64_t hash)
+{
+    if (!tensor->parts)
+        return ah__hash(tensor->data, tensor->bytes, hash);
+    for (size_t i = 0; i < tensor->part_count; i++)
+        hash = ah__hash(tensor->parts[i], tensor->bytes / tensor->part_count, hash);
+    return hash;
+}
+
 int ah__weight_tensor_read(float *to, const struct ah_weight_tensors *tensors, const struct ah_weight_tensor *tensor,
                            struct ah_shape shape)
 {
@@ -204,6 +226,8 @@ int ah__weight_tensor_read(float *to, const struct ah_weight_tensors *tensors, c
                         tensor->name, tensor->type_name);
     if (tensor->swap.outer)
         AH_TRY(read_swapped(to, tensor, count));
+    else if (tensor->parts)
+        read_parts(to, tensor, count);
     else
         tensor->widen(to, tensor->data, count);
     for (int64_t i = 0; tensor->added > 0 && i < count; i++)

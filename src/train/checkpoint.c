@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "dev/host/states.h"
 #include "io/shards.h"
+#include "io/stack.h"
 #include "op/bf16.h"
 #include "source/adapter_config.h"
 #include "source/folder.h"
@@ -68,24 +69,59 @@ static int state_load(struct ah_run *run, const struct ah_entry *entry, const st
     return ah__run_load(run, entry->param, entry->which, room);
 }
 
+/* Returns the number of tensors that the file has for all entries. */
+static size_t tensors_count(const struct ah_entries *entries, const struct ah_partition *partition)
+{
+    size_t count = entries->count;
+    for (size_t i = 0; i < entries->count && entries->apart; i++) {
+        struct ah_shape shape = ah__entry_shape(&entries->entry[i], partition);
+        count += (size_t)ah__stack_parts(entries->entry[i].name, &shape) - 1;
+    }
+    return count;
+}
+
+static int tensor_copy(unsigned char **to, const struct ah_shards *file, const char *name, enum ah_dtype dtype,
+                       struct ah_shape shape)
+{
+    const struct ah_safetensors_tensor *tensor;
+    AH_TRY(ah__shards_get(&tensor, file, name, dtype, shape));
+    memcpy(*to, tensor->data, tensor->bytes);
+    *to += tensor->bytes;
+    return AH_OK;
+}
+
+/* Copies the data of an entry, of a stack from its parts. */
+static int entry_copy(void *buffer, const struct ah_shards *file, const struct ah_entry *entry, struct ah_shape shape,
+                      bool apart)
+{
+    unsigned char *to = buffer;
+    if (!apart)
+        return tensor_copy(&to, file, entry->name, entry->dtype, shape);
+    for (int64_t i = 0; i < ah__stack_parts(entry->name, &shape); i++) {
+        char *name;
+        AH_TRY(ah__stack_part_name(&name, entry->name, i));
+        int status = tensor_copy(&to, file, name, entry->dtype, ah__stack_part_shape(entry->name, &shape));
+        ah__free(name);
+        AH_TRY(status);
+    }
+    return AH_OK;
+}
+
 /* Loads all entries of a file. `buffer`: room for the largest parameter, twice. */
 static int load_entries(const struct ah_shards *file, const char *path, const struct ah_entries *entries,
                         const struct ah_partition *partition, struct ah_run *run, float *buffer)
 {
-    if (ah__shards_count(file) != entries->count)
-        return ah__fail(AH_ECORRUPT, "%s: found %zu tensors, expected %zu", path, ah__shards_count(file),
-                        entries->count);
+    size_t count = tensors_count(entries, partition);
+    if (ah__shards_count(file) != count)
+        return ah__fail(AH_ECORRUPT, "%s: found %zu tensors, expected %zu", path, ah__shards_count(file), count);
     for (size_t i = 0; i < entries->count; i++) {
         const struct ah_entry *entry = &entries->entry[i];
-        const struct ah_safetensors_tensor *tensor;
         if (entry->scaled)
             continue;
-        if (ah__has_scales(entry->dtype)) {
+        if (ah__has_scales(entry->dtype))
             AH_TRY(join(buffer, file, entry, entry + 1, partition));
-        } else {
-            AH_TRY(ah__shards_get(&tensor, file, entry->name, entry->dtype, ah__entry_shape(entry, partition)));
-            memcpy(buffer, tensor->data, tensor->bytes);
-        }
+        else
+            AH_TRY(entry_copy(buffer, file, entry, ah__entry_shape(entry, partition), entries->apart));
         AH_TRY(state_load(run, entry, partition, buffer, buffer + ah__partition_largest(partition)));
     }
     return AH_OK;

@@ -79,7 +79,7 @@ int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const
     struct suffix all[SUFFIXES_MOST];
     int each = suffixes(all, part, settings);
     bool adapters = settings->tuning.lora_rank > 0;
-    *out = (struct ah_entries){.count = 0};
+    *out = (struct ah_entries){.apart = part == AH_PART_MODEL};
     AH_TRY(ah__new(&out->entry, (size_t)partition->param_count * (size_t)each, sizeof *out->entry));
     for (int param = 0; param < partition->param_count; param++)
         for (int i = 0; i < each; i++)

@@ -24,6 +24,7 @@ extern const char *const ah__checkpoint_files[AH_PART_COUNT];
 struct ah_entries {
     struct ah_entry *entry; /* in order of names, as Hugging Face writes them */
     size_t count;
+    bool apart; /* the file has stacks as their parts (io/stack.h) */
 };
 
 /* Lists the tensors of a checkpoint with these settings; if there are adapters, theirs and not the model's. AH_ENOMEM;

@@ -7,6 +7,7 @@
 #include "dev/host/states.h"
 #include "dev/planes.h"
 #include "io/shards.h"
+#include "io/stack.h"
 #include "op/bf16.h"
 #include "source/adapter_config.h"
 #include "source/folder.h"
@@ -86,22 +87,36 @@ static int append_all(struct ah_safetensors_writer *writer, const struct ah_entr
     return AH_OK;
 }
 
+/* Declares the entries' tensors: stacks of the model as their parts, those of the optimizer whole. */
+static int decls_init(struct ah_stack_decls *out, const struct ah_entries *entries,
+                      const struct ah_partition *partition)
+{
+    struct ah_safetensors_decl *decls;
+    *out = (struct ah_stack_decls){.count = 0};
+    AH_TRY(ah__arena_new(&out->arena, &decls, entries->count, sizeof *decls));
+    for (size_t i = 0; i < entries->count; i++)
+        decls[i] = (struct ah_safetensors_decl){entries->entry[i].name, entries->entry[i].dtype,
+                                                ah__entry_shape(&entries->entry[i], partition)};
+    if (entries->apart)
+        return ah__stack_decls_fill(out, decls, entries->count);
+    out->decl = decls;
+    out->count = entries->count;
+    return AH_OK;
+}
+
 static int write_entries(struct ah_folder *folder, const char *file, const struct ah_entries *entries,
                          const struct ah_partition *partition, const struct ah_states *states, float *buffer)
 {
-    struct ah_safetensors_decl *decls = NULL;
+    struct ah_stack_decls decls;
     struct ah_safetensors_writer *writer = NULL;
     char *path = NULL;
     int64_t bytes;
     uint64_t hash;
-    int status = ah__new(&decls, entries->count, sizeof *decls);
-    for (size_t i = 0; status == AH_OK && i < entries->count; i++)
-        decls[i] = (struct ah_safetensors_decl){entries->entry[i].name, entries->entry[i].dtype,
-                                                ah__entry_shape(&entries->entry[i], partition)};
+    int status = decls_init(&decls, entries, partition);
     if (status == AH_OK)
         status = ah__sprintf(&path, "%s/%s", ah__folder_path(folder), file);
     if (status == AH_OK)
-        status = ah__safetensors_writer_open(&writer, path, decls, entries->count);
+        status = ah__safetensors_writer_open(&writer, path, decls.decl, decls.count);
     if (status == AH_OK)
         status = append_all(writer, entries, partition, states, buffer);
     if (status == AH_OK)
@@ -109,7 +124,7 @@ static int write_entries(struct ah_folder *folder, const char *file, const struc
     if (status == AH_OK)
         status = ah__folder_note(folder, file, bytes, hash);
     ah__safetensors_writer_free(writer);
-    ah__free(decls);
+    ah__stack_decls_fini(&decls);
     ah__free(path);
     return status;
 }
@@ -131,7 +146,7 @@ static struct ah_entries shard_of(const struct ah_entries *entries, size_t first
     do
         bytes += entry_bytes(entries, end++, partition);
     while (end < entries->count && (!most || bytes + entry_bytes(entries, end, partition) <= most));
-    return (struct ah_entries){entries->entry + first, end - first};
+    return (struct ah_entries){entries->entry + first, end - first, entries->apart};
 }
 
 static int64_t shards_count(const struct ah_entries *entries, const struct ah_partition *partition, int64_t most)
@@ -140,6 +155,20 @@ static int64_t shards_count(const struct ah_entries *entries, const struct ah_pa
     for (size_t first = 0; first < entries->count; count++)
         first += shard_of(entries, first, partition, most).count;
     return count;
+}
+
+/* Lists the tensors of an entry, which are in the file of that name. */
+static int index_add(cJSON *map, const struct ah_entry *entry, const struct ah_partition *partition, const char *file)
+{
+    const struct ah_shape shape = ah__entry_shape(entry, partition);
+    for (int64_t i = 0; i < ah__stack_parts(entry->name, &shape); i++) {
+        char *name;
+        AH_TRY(ah__stack_part_name(&name, entry->name, i));
+        int status = ah__json_add_string(map, name, file);
+        ah__free(name);
+        AH_TRY(status);
+    }
+    return AH_OK;
 }
 
 static int index_fill(cJSON *tree, const struct ah_entries *entries, const struct ah_partition *partition, int64_t most)
@@ -157,7 +186,7 @@ static int index_fill(cJSON *tree, const struct ah_entries *entries, const struc
         struct ah_entries shard = shard_of(entries, first, partition, most);
         ah__shards_name(name, i, count);
         for (size_t k = 0; k < shard.count; k++)
-            AH_TRY(ah__json_add_string(map, shard.entry[k].name, name));
+            AH_TRY(index_add(map, &shard.entry[k], partition, name));
         first += shard.count;
     }
     return AH_OK;

@@ -358,6 +358,17 @@ static int plan_before(struct ah_plan *before, const struct ah_training *trainin
     return AH_OK;
 }
 
+/* Notes that experts stay as they are beside adapters. */
+static void note_experts(const struct ah_training *training)
+{
+    const struct ah_partition *partition = training->session->partition;
+    for (int p = 0; p < partition->param_count && training->settings.tuning.lora_rank; p++)
+        if (strchr(partition->params[p].name, '*')) {
+            ah__training_note(training, "experts and their routers get no adapters and stay as they are");
+            return;
+        }
+}
+
 int ah__training_plan(struct ah_training *training)
 {
     struct ah_session *session = training->session;
@@ -365,6 +376,7 @@ int ah__training_plan(struct ah_training *training)
     AH_TRY(ah_session_reach(session, AH_SESSION_PROFILE));
     if (ah_partition_note(session->partition))
         ah__training_note(training, "%s", ah_partition_note(session->partition));
+    note_experts(training);
     AH_TRY(plan_before(&before, training));
     session->options.warm_start = before.switches.layers ? &before : NULL;
     int status = ah_session_reach(session, AH_SESSION_PLAN);

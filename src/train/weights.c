@@ -43,13 +43,17 @@ static const char *name_of(const struct source *source, const struct ah_param *p
     return source->head_alone && param == source->embedding ? source->head_alone : own_name(source, param);
 }
 
-static const struct ah_param *param_of(const struct source *source, const char *tensor)
+/* Marks the file's tensors that have the values of parameters. */
+static void taken_mark(bool *taken, const struct source *source)
 {
     const struct ah_partition *partition = source->partition;
-    for (int p = 0; p < partition->param_count; p++)
-        if (!partition->params[p].adapter && strcmp(name_of(source, &partition->params[p]), tensor) == 0)
-            return &partition->params[p];
-    return NULL;
+    for (int p = 0; p < partition->param_count; p++) {
+        const struct ah_param *param = &partition->params[p];
+        const struct ah_weight_tensor *tensor =
+            param->adapter ? NULL : ah__weight_tensors_find(&source->tensors, name_of(source, param));
+        if (tensor)
+            taken[(tensor->of ? tensor->of : tensor) - source->tensors.tensors] = true;
+    }
 }
 
 /* Sets `cut` if the file has a model's body alone, whose names lack the first part that they have in the whole
@@ -94,8 +98,9 @@ static bool matches(const char *name, const char *const *patterns, size_t count)
 
 static bool same_values(const struct ah_weight_tensor *a, const struct ah_weight_tensor *b)
 {
-    return strcmp(a->type_name, b->type_name) == 0 && a->rank == b->rank && a->bytes == b->bytes &&
-           memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0 && memcmp(a->data, b->data, a->bytes) == 0;
+    return strcmp(a->type_name, b->type_name) == 0 && a->rank == b->rank && a->bytes == b->bytes && !a->parts &&
+           !b->parts && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0 &&
+           memcmp(a->data, b->data, a->bytes) == 0;
 }
 
 /* Checks that the head of a tied model equals the embedding: other values would be lost. */
@@ -116,14 +121,14 @@ static int head_check(struct source *source, const struct ah_weight_tensor *head
                     source->path, head->name);
 }
 
-/* Fails if a tensor of the files would be left out silently. */
-static int surplus_check(struct source *source)
+/* Fails if a tensor of the files that is not taken would be left out silently. */
+static int surplus_find(struct source *source, const bool *taken)
 {
     const char *surplus = NULL;
     size_t count = 0;
     for (size_t i = 0; i < source->tensors.count; i++) {
         const struct ah_weight_tensor *tensor = &source->tensors.tensors[i];
-        if (param_of(source, tensor->name))
+        if (taken[i])
             continue;
         if (matches(tensor->name, buffer_patterns, AH_LENGTH(buffer_patterns))) {
             source->buffer = tensor->name;
@@ -139,6 +144,16 @@ static int surplus_check(struct source *source)
                         surplus, count - 1);
     return count ? ah__fail(AH_EINPUT, "%s: found tensor '%.80s', which the model does not have", source->path, surplus)
                  : AH_OK;
+}
+
+static int surplus_check(struct source *source)
+{
+    bool *taken;
+    AH_TRY(ah__new(&taken, source->tensors.count, sizeof *taken));
+    taken_mark(taken, source);
+    int status = surplus_find(source, taken);
+    ah__free(taken);
+    return status;
 }
 
 /* Fails for a missing tensor. The message has names of the file's tensors, which may show why it is missing. */
@@ -190,7 +205,7 @@ static int load_one(float *buffer, const struct source *source, const struct ah_
 {
     const struct ah_weight_tensor *tensor = tensor_of(source, param);
     if (source->hash)
-        *source->hash = ah__hash(tensor->data, tensor->bytes, *source->hash);
+        *source->hash = ah__weight_tensor_hash(tensor, *source->hash);
     return ah__weight_tensor_read(buffer, &source->tensors, tensor, param->shape);
 }
 
@@ -231,15 +246,25 @@ static void describe_left_out(char note[AH_WEIGHTS_NOTE_SIZE], const struct sour
                  buffers[0] && head[0] ? "; " : "", head);
 }
 
-/* Returns a hash of a tensor's name, type, shape and the bytes at either end: reading all bytes would take as long as
- * loading. */
-static uint64_t tensor_hash(const struct ah_weight_tensor *tensor, uint64_t hash)
+/* Returns a hash of the bytes at either end. */
+static uint64_t ends_hash(const unsigned char *data, size_t bytes, uint64_t hash)
 {
     const size_t most = 4096;
-    size_t length = tensor->bytes < most ? tensor->bytes : most;
+    size_t length = bytes < most ? bytes : most;
+    return ah__hash(data + bytes - length, length, ah__hash(data, length, hash));
+}
+
+/* Returns a hash of a tensor's name, type, shape and the bytes at either end of each part: reading all bytes would take
+ * as long as loading. */
+static uint64_t tensor_hash(const struct ah_weight_tensor *tensor, uint64_t hash)
+{
     hash = ah__hash_int(tensor->bytes, ah__hash_text(tensor->type_name, ah__hash_text(tensor->name, hash)));
     hash = ah__hash(tensor->dim, (size_t)tensor->rank * sizeof *tensor->dim, hash);
-    return ah__hash(tensor->data + tensor->bytes - length, length, ah__hash(tensor->data, length, hash));
+    if (!tensor->parts)
+        return ends_hash(tensor->data, tensor->bytes, hash);
+    for (size_t i = 0; i < tensor->part_count; i++)
+        hash = ends_hash(tensor->parts[i], tensor->bytes / tensor->part_count, hash);
+    return hash;
 }
 
 int ah__weights_signature(uint64_t *out, const char *path)

@@ -25,6 +25,10 @@
     "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\", \"full_attention\", "         \
     "\"full_attention\", \"sliding_attention\"]"
 
+#define OLMOE_EXPERTS "\"num_experts\": 4, \"num_experts_per_tok\": 3"
+#define QWEN_EXPERTS OLMOE_EXPERTS ", \"moe_intermediate_size\": 24, \"norm_topk_prob\": true"
+#define MIXTRAL_EXPERTS "\"num_local_experts\": 4, \"num_experts_per_tok\": 2"
+
 static const struct row {
     const char *type, *keys, *note; /* note: words of what llama.cpp does otherwise; null: it does the same */
 } rows[] = {
@@ -72,6 +76,14 @@ static const struct row {
     {"olmo2", SIZES, NULL},
     {"olmo3", SIZES ", \"rope_theta\": 500000, \"sliding_window\": 5, " YARN "}", NULL},
     {"smollm3", SIZES, NULL},
+    {"qwen3_moe", SIZES ", " QWEN_EXPERTS, NULL},
+    {"qwen3_moe",
+     SIZES ", " QWEN_EXPERTS ", \"attention_bias\": true, \"sliding_window\": 7, \"use_sliding_window\": true, "
+           "\"max_window_layers\": 2",
+     "in architecture 'qwen3moe'"},
+    {"olmoe", SIZES ", " OLMOE_EXPERTS, NULL},
+    {"mixtral", SIZES ", " MIXTRAL_EXPERTS, NULL},
+    {"mixtral", SIZES ", " MIXTRAL_EXPERTS ", \"sliding_window\": 7", "in architecture 'llama'"},
     {"gpt2", "\"vocab_size\": 8, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 64", NULL},
     {"gpt_neox",
      "\"vocab_size\": 8, \"hidden_size\": 32, \"intermediate_size\": 48, \"num_hidden_layers\": 2, "
@@ -88,6 +100,8 @@ static const char *const informational[] = {
     "qwen2 attention.sliding_window_pattern",
     "qwen3 attention.sliding_window",
     "qwen3 attention.sliding_window_pattern",
+    "qwen3moe attention.sliding_window",
+    "qwen3moe attention.sliding_window_pattern",
     "llama rope.llama3.factor",
     "llama rope.llama3.low_freq_factor",
     "llama rope.llama3.high_freq_factor",
@@ -95,14 +109,27 @@ static const char *const informational[] = {
 
 /* "llamas": what is built as Llama, without GPTs. What is missing is 10000, what follows from other sizes, or those of
  * Gemma 2's first models. */
-static const char *const always[] = {"llamas rope.freq_base",         "llamas rope.dimension_count",
-                                     "llamas attention.key_length",   "llamas attention.value_length",
-                                     "every attention.head_count",    "llamas attention.head_count_kv",
-                                     "every feed_forward_length",     "gemma2 attention.sliding_window",
-                                     "gemma2 attn_logit_softcapping", "gemma2 final_logit_softcapping",
-                                     "gptneox rope.freq_base",        "gptneox rope.dimension_count",
-                                     "granite residual_scale",        "granite embedding_scale",
-                                     "granite attention.scale",       "phi3 rope.scaling.original_context_length"};
+static const char *const always[] = {"llamas rope.freq_base",
+                                     "llamas rope.dimension_count",
+                                     "llamas attention.key_length",
+                                     "llamas attention.value_length",
+                                     "every attention.head_count",
+                                     "llamas attention.head_count_kv",
+                                     "every feed_forward_length",
+                                     "gemma2 attention.sliding_window",
+                                     "gemma2 attn_logit_softcapping",
+                                     "gemma2 final_logit_softcapping",
+                                     "gptneox rope.freq_base",
+                                     "gptneox rope.dimension_count",
+                                     "granite residual_scale",
+                                     "granite embedding_scale",
+                                     "granite attention.scale",
+                                     "phi3 rope.scaling.original_context_length",
+                                     "qwen3moe expert_count",
+                                     "qwen3moe expert_used_count",
+                                     "olmoe expert_count",
+                                     "olmoe expert_used_count",
+                                     "qwen3moe expert_feed_forward_length"};
 
 /* ---- llama.cpp's keys -------------------------------------------------------------------------------------------- */
 
@@ -285,6 +312,12 @@ static void what_it_has_no_key_for_is_refused(void **state)
          "key 'rope_scaling.beta_fast': found 16, expected 32, which llama.cpp takes"},
         {"llama", SIZES ", " YARN ", \"beta_slow\": 2}", "key 'rope_scaling.beta_slow': found 2, expected 1"},
         {"llama", SIZES ", " YARN ", \"truncate\": false}", "key 'rope_scaling.truncate': found false, expected true"},
+        {"qwen3_moe", SIZES ", " OLMOE_EXPERTS ", \"moe_intermediate_size\": 24, \"norm_topk_prob\": false",
+         "key 'norm_topk_prob': found false, expected true, as llama.cpp has it"},
+        {"olmoe", SIZES ", " OLMOE_EXPERTS ", \"norm_topk_prob\": true",
+         "key 'norm_topk_prob': found true, expected false, as llama.cpp has it"},
+        {"mixtral", SIZES ", \"num_local_experts\": 1, \"num_experts_per_tok\": 1",
+         "key 'num_local_experts': found 1, expected 2 to 1024, as llama.cpp has"},
         {"opt", SIZES ", \"ffn_dim\": 48, \"word_embed_proj_dim\": 32",
          "model 'opt': GGUF is written of llama, mistral,"},
     };

@@ -18,7 +18,8 @@ static const char *const family_cases[] = {
     "qwen2-yarn",        "qwen3-dynamic",   "opt-gelu",          "opt-relu",        "phi3-partial",
     "phi3-window",       "phi3-short",      "phi3-long",         "qwen2-tied",      "qwen2-window",
     "qwen3-bias",        "qwen3-wide",      "qwen2-mixed",       "qwen3-mixed",     "smollm3-still",
-    "smollm3-bias",      "ministral-mixed",
+    "smollm3-bias",      "ministral-mixed", "qwen3_moe-normal",  "qwen3_moe-plain", "mixtral-two",
+    "mixtral-window",    "olmoe-plain",     "olmoe-gqa",
 };
 
 struct family_golden {

@@ -120,6 +120,19 @@ CASES = {
     "opt-relu": ("OPT", dict(SIZES, ffn_dim=INNER, word_embed_proj_dim=HIDDEN, pad_token_id=None)),
     "opt-gelu": ("OPT", dict(SIZES, ffn_dim=INNER, word_embed_proj_dim=HIDDEN, pad_token_id=None, enable_bias=False,
                              activation_function="gelu", tie_word_embeddings=False)),
+    "qwen3_moe-normal": ("Qwen3Moe", dict(GATED, num_key_value_heads=2, head_dim=10, num_experts=5,
+                                          num_experts_per_tok=2, moe_intermediate_size=20, norm_topk_prob=True)),
+    "qwen3_moe-plain": ("Qwen3Moe", dict(GATED, num_key_value_heads=4, head_dim=6, num_experts=4,
+                                         num_experts_per_tok=3, moe_intermediate_size=12, norm_topk_prob=False,
+                                         attention_bias=True, tie_word_embeddings=True)),
+    "mixtral-two": ("Mixtral", dict(GATED, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)),
+    "mixtral-window": ("Mixtral", dict(GATED, num_key_value_heads=4, sliding_window=4, num_local_experts=3,
+                                       num_experts_per_tok=1, tie_word_embeddings=True)),
+    "olmoe-plain": ("Olmoe", dict(GATED, num_key_value_heads=4, num_experts=6, num_experts_per_tok=2,
+                                  pad_token_id=None)),
+    "olmoe-gqa": ("Olmoe", dict(GATED, num_key_value_heads=2, num_experts=4, num_experts_per_tok=4,
+                                norm_topk_prob=True, attention_bias=True, tie_word_embeddings=True,
+                                pad_token_id=None)),
     "gpt2-gelu": ("GPT2", dict(vocab_size=VOCAB, n_embd=HIDDEN, n_layer=2, n_head=3, n_positions=16, n_inner=INNER,
                                activation_function="gelu")),
 }
@@ -138,18 +151,37 @@ def saved_config(model):
         return json.dumps(json.loads((pathlib.Path(folder) / "config.json").read_text()))
 
 
+def hub_parts(name, t, mixtral):
+    """Names in files of a parameter and the parts of it that they mean: experts are fused in memory. '*' stands for an
+    expert's number: the values of all experts follow one another."""
+    whole = lambda x: x
+    gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+    if mixtral:
+        name = name.replace(".mlp.", ".block_sparse_moe.")
+    if name.endswith(".experts.gate_up_proj"):
+        half, stem = t.shape[1] // 2, name[:-len("gate_up_proj")]
+        return {f"{stem}*.{gate}.weight": lambda x: x[:, :half], f"{stem}*.{up}.weight": lambda x: x[:, half:]}
+    if name.endswith(".experts.down_proj"):
+        return {f"{name[:-len('down_proj')]}*.{down}.weight": whole}
+    return {name: whole}
+
+
 def parameters(model):
-    """By their names in files."""
-    names = {"lm_head.weight": "embed_out.weight"} if model.config.model_type == "gpt_neox" else {}
+    """By their names in files: the parameter in memory, and the part of it."""
+    kind = model.config.model_type
+    names = {"lm_head.weight": "embed_out.weight"} if kind == "gpt_neox" else {}
+    every = [(names.get(part, part), t, take) for name, t in model.named_parameters()
+             for part, take in hub_parts(name, t, kind == "mixtral").items()]
     made = {}
-    for index, (name, t) in enumerate(model.named_parameters()):
-        values = gpt2.uniform(1000 + index, t.numel())
-        adds_one = model.config.model_type.startswith("gemma")
+    for index, (name, t, take) in enumerate(every):
+        part = take(t.detach())
+        values = gpt2.uniform(1000 + index, part.numel())
+        adds_one = kind.startswith("gemma")
         if ("norm" in name or ".ln_" in name) and name.endswith("weight") and not adds_one:
             values = numpy.float32(1) + values
         with torch.no_grad():
-            t.copy_(torch.tensor(values.astype(numpy.float64)).reshape(t.shape))
-        made[names.get(name, name)] = t
+            part.copy_(torch.tensor(values.astype(numpy.float64)).reshape(part.shape))
+        made[name] = t, take
     return made
 
 
@@ -161,7 +193,8 @@ def batches():
 def train(name, clip):
     model = model_of(name)
     p = parameters(model)
-    optimizer = gpt2.adamw(p)
+    whole = dict(model.named_parameters())
+    optimizer = gpt2.adamw(whole)
     for group in optimizer.param_groups:
         group["eps"] = 1e-4
     losses, norms, logits, grads = [], [], None, None
@@ -172,14 +205,15 @@ def train(name, clip):
         loss.backward()
         losses.append(loss.item())
         if grads is None:
-            logits, grads = out.detach().clone(), {key: t.grad.clone() for key, t in p.items()}
-        norms.append(torch.nn.utils.clip_grad_norm_(p.values(), clip).item())
+            logits, grads = out.detach().clone(), {key: take(t.grad).clone() for key, (t, take) in p.items()}
+        norms.append(torch.nn.utils.clip_grad_norm_(whole.values(), clip).item())
         optimizer.step()
+    p = {key: take(t) for key, (t, take) in p.items()}
     return dict(model=model, p=p, losses=losses, norms=norms, logits=logits, grads=grads)
 
 
 def values(t):
-    return t.detach().numpy().astype("<f4").tobytes()
+    return t.detach().contiguous().numpy().astype("<f4").tobytes()
 
 
 def write(path, name):

@@ -14,7 +14,7 @@ import sys
 SOURCE = pathlib.Path(sys.argv[1]) / "src"
 OUT = pathlib.Path(__file__).parent / "gguf" / "llamacpp_keys.txt"
 ARCHS = ["llama", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "granite", "olmo2", "smollm3", "gpt2",
-         "gptneox"]
+         "gptneox", "qwen3moe", "olmoe"]
 
 
 def text(name):

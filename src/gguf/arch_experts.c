@@ -1,0 +1,101 @@
+/* Architectures with mixtures of experts. The matrices of all experts of a block are one tensor [E, out, in]. */
+#include "gguf/arch_internal.h"
+
+static const struct ah_gguf_rename names[] = {{"ffn_gate_inp", "mlp.gate"},
+                                              {"ffn_gate_exps", "mlp.experts.*.gate_proj"},
+                                              {"ffn_up_exps", "mlp.experts.*.up_proj"},
+                                              {"ffn_down_exps", "mlp.experts.*.down_proj"},
+                                              {NULL, NULL}};
+static const struct ah_gguf_rename mixtral_names[] = {{"ffn_gate_inp", "block_sparse_moe.gate"},
+                                                      {"ffn_gate_exps", "block_sparse_moe.experts.*.w1"},
+                                                      {"ffn_up_exps", "block_sparse_moe.experts.*.w3"},
+                                                      {"ffn_down_exps", "block_sparse_moe.experts.*.w2"},
+                                                      {NULL, NULL}};
+
+#define COUNT "expert_count"
+#define USED "expert_used_count"
+#define WIDTH "expert_feed_forward_length"
+#define WINDOW "attention.sliding_window"
+#define PATTERN "attention.sliding_window_pattern"
+static const struct ah_gguf_size qwen_sizes[] = {
+    {COUNT, "num_experts"}, {USED, "num_experts_per_tok"}, {WIDTH, "moe_intermediate_size"}, {NULL, NULL}};
+static const struct ah_gguf_size olmoe_sizes[] = {{COUNT, "num_experts"}, {USED, "num_experts_per_tok"}, {NULL, NULL}};
+static const struct ah_gguf_size mixtral_sizes[] = {
+    {COUNT, "num_local_experts"}, {USED, "num_experts_per_tok"}, {NULL, NULL}};
+static const char *const qwen_keys[] = {COUNT, USED, WIDTH, WINDOW, PATTERN, NULL};
+static const char *const olmoe_keys[] = {COUNT, USED, NULL};
+static const char *const mixtral_keys[] = {COUNT, USED, WINDOW, PATTERN, NULL};
+
+/* Files do not say whether the weights of a token's experts sum to 1. llama.cpp has Qwen's so, and OLMoE's not. */
+static int qwen_read(const struct ah_gguf_config *config)
+{
+    int64_t window;
+    AH_TRY(ah__json_add_bool(config->tree, "norm_topk_prob", true));
+    AH_TRY(ah__gguf_add_window(&window, config));
+    if (window <= 0)
+        return AH_OK;
+    AH_TRY(ah__json_add_int(config->tree, "max_window_layers", 0));
+    return ah__json_add_bool(config->tree, "use_sliding_window", true);
+}
+
+/* llama.cpp takes one expert for none, and has room for so many. */
+static int count_check(const struct ah_gguf_written *to)
+{
+    enum { MOST = 1024 };
+    const char *key = to->arch->experts[0].ours;
+    int64_t count;
+    AH_TRY(ah__json_int(&count, &to->json, key, 1, INT32_MAX));
+    return count > 1 && count <= MOST
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected 2 to %d, as llama.cpp has", to->json.path, key,
+                          (long long)count, MOST);
+}
+
+static int normalised_check(const struct ah_gguf_written *to, bool expected)
+{
+    bool found = false;
+    AH_TRY(ah__json_bool(&found, &to->json, "norm_topk_prob"));
+    return found == expected
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: key 'norm_topk_prob': found %s, expected %s, as llama.cpp has it",
+                          to->json.path, found ? "true" : "false", expected ? "true" : "false");
+}
+
+static int qwen_write(const struct ah_gguf_written *to)
+{
+    AH_TRY(count_check(to));
+    AH_TRY(normalised_check(to, true));
+    return ah__gguf_put_window(to);
+}
+
+static int olmoe_read(const struct ah_gguf_config *config)
+{
+    return ah__json_add_bool(config->tree, "norm_topk_prob", false);
+}
+
+static int olmoe_write(const struct ah_gguf_written *to)
+{
+    AH_TRY(count_check(to));
+    return normalised_check(to, false);
+}
+
+static int mixtral_read(const struct ah_gguf_config *config)
+{
+    int64_t window;
+    return ah__gguf_add_window(&window, config);
+}
+
+static int mixtral_write(const struct ah_gguf_written *to)
+{
+    AH_TRY(count_check(to));
+    return ah__gguf_put_window(to);
+}
+
+const struct ah_gguf_arch ah__gguf_mixtures[AH_GGUF_MIXTURES] = {
+    AH_GGUF_ARCH("qwen3moe", "qwen3_moe", .states_bias = true, .yarn = true, .own = names, .experts = qwen_sizes,
+                 .honoured = qwen_keys, .read = qwen_read, .write = qwen_write),
+    AH_GGUF_ARCH("olmoe", "olmoe", .states_bias = true, .yarn = true, .own = names, .experts = olmoe_sizes,
+                 .honoured = olmoe_keys, .read = olmoe_read, .write = olmoe_write),
+    AH_GGUF_ARCH("llama", "mixtral", .permuted = true, .yarn = true, .own = mixtral_names, .experts = mixtral_sizes,
+                 .honoured = mixtral_keys, .read = mixtral_read, .write = mixtral_write),
+};

@@ -31,8 +31,8 @@ struct ah_weight_tensors {
     size_t prefix_bytes;
     struct ah_weight_tensor *tensors; /* [count], in order of names */
     size_t count;
-    /* The same values under names of the hub, in order of names: where transformers saved what it has in memory, experts
-     * are fused, and some modules have other names. */
+    /* The same values under names of the hub, in order of names: where transformers saved what it has in memory,
+     * experts are fused, and some modules have other names. */
     struct ah_weight_tensor *views; /* [view_count] */
     size_t view_count;
     struct ah_shards *shards; /* either `shards` or `gguf` is set */

@@ -78,7 +78,7 @@ static const struct row {
     {"smollm3", SIZES, NULL},
     {"qwen3_moe", SIZES ", " QWEN_EXPERTS, NULL},
     {"qwen3_moe",
-     SIZES ", " QWEN_EXPERTS ", \"attention_bias\": true, \"sliding_window\": 7, \"use_sliding_window\": true, "
+     SIZES ", " QWEN_EXPERTS ", \"sliding_window\": 7, \"use_sliding_window\": true, "
            "\"max_window_layers\": 2",
      "in architecture 'qwen3moe'"},
     {"olmoe", SIZES ", " OLMOE_EXPERTS, NULL},

@@ -125,14 +125,15 @@ CASES = {
     "qwen3_moe-plain": ("Qwen3Moe", dict(GATED, num_key_value_heads=4, head_dim=6, num_experts=4,
                                          num_experts_per_tok=3, moe_intermediate_size=12, norm_topk_prob=False,
                                          attention_bias=True, tie_word_embeddings=True)),
-    "mixtral-two": ("Mixtral", dict(GATED, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)),
-    "mixtral-window": ("Mixtral", dict(GATED, num_key_value_heads=4, sliding_window=4, num_local_experts=3,
-                                       num_experts_per_tok=1, tie_word_embeddings=True)),
-    "olmoe-plain": ("Olmoe", dict(GATED, num_key_value_heads=4, num_experts=6, num_experts_per_tok=2,
-                                  pad_token_id=None)),
-    "olmoe-gqa": ("Olmoe", dict(GATED, num_key_value_heads=2, num_experts=4, num_experts_per_tok=4,
-                                norm_topk_prob=True, attention_bias=True, tie_word_embeddings=True,
-                                pad_token_id=None)),
+    "mixtral-two": ("Mixtral", dict(GATED, intermediate_size=20, num_key_value_heads=2, num_local_experts=4,
+                                    num_experts_per_tok=2)),
+    "mixtral-window": ("Mixtral", dict(GATED, intermediate_size=12, num_key_value_heads=4, sliding_window=4,
+                                       num_local_experts=3, num_experts_per_tok=3, tie_word_embeddings=True)),
+    "olmoe-plain": ("Olmoe", dict(GATED, intermediate_size=14, num_key_value_heads=4, num_experts=6,
+                                  num_experts_per_tok=2, pad_token_id=None)),
+    "olmoe-gqa": ("Olmoe", dict(GATED, intermediate_size=16, num_key_value_heads=2, num_experts=4,
+                                num_experts_per_tok=4, norm_topk_prob=True, attention_bias=True,
+                                tie_word_embeddings=True, pad_token_id=None)),
     "gpt2-gelu": ("GPT2", dict(vocab_size=VOCAB, n_embd=HIDDEN, n_layer=2, n_head=3, n_positions=16, n_inner=INNER,
                                activation_function="gelu")),
 }
@@ -141,6 +142,7 @@ CASES = {
 def model_of(name):
     kind, keys = CASES[name]
     config = getattr(transformers, kind + "Config")(**keys)
+    config._experts_implementation = "eager"  # the others have no doubles
     head = "GPT2LMHeadModel" if kind == "GPT2" else kind.replace("3Text", "3") + "ForCausalLM"
     return getattr(transformers, head)(config).double().eval()  # no dropout
 

@@ -281,6 +281,10 @@ static void a_folder_becomes_a_file(void **state)
         "{\"model_type\": \"qwen3\", " SIZES ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2.5, "
         "\"original_max_position_embeddings\": 32}}",
         "{\"model_type\": \"smollm3\", " SIZES "}",
+        "{\"model_type\": \"qwen3_moe\", " SIZES ", \"head_dim\": 12, \"num_experts\": 5, \"num_experts_per_tok\": 2, "
+        "\"moe_intermediate_size\": 24, \"norm_topk_prob\": true, \"attention_bias\": true}",
+        "{\"model_type\": \"mixtral\", " SIZES ", \"num_local_experts\": 4, \"num_experts_per_tok\": 2}",
+        "{\"model_type\": \"olmoe\", " SIZES ", \"num_experts\": 6, \"num_experts_per_tok\": 3}",
     };
     for (size_t i = 0; i < AH_LENGTH(families); i += ah_test_samples() ? 3 : 1)
         expect_round_trip(families[i], strstr(families[i], "\"gemma"));

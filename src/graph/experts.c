@@ -1,4 +1,4 @@
-/* The recording calls of mixtures of experts. */
+/* The recording calls of mixtures of experts, but for their products: those are linear layers, which may have adapters. */
 #include "graph/graph.h"
 
 struct ah_routes ah_graph_route(struct ah_graph *graph, struct ah_tensor logits, int picks, bool normalised)
@@ -13,13 +13,6 @@ struct ah_tensor ah_graph_dispatch(struct ah_graph *graph, struct ah_tensor x, c
 {
     struct ah_values in = ah__values(x.id, routes->slots.id, routes->source.id);
     return ah__graph_record(graph, AH_OP_DISPATCH, (struct ah_attr){0}, in);
-}
-
-struct ah_tensor ah_graph_grouped_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
-                                         const struct ah_routes *routes)
-{
-    struct ah_values in = ah__values(x.id, weight.id, routes->ends.id);
-    return ah__graph_record(graph, AH_OP_GROUPED_LINEAR, (struct ah_attr){0}, in);
 }
 
 struct ah_tensor ah_graph_scale_rows(struct ah_graph *graph, struct ah_tensor x, const struct ah_routes *routes)

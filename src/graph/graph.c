@@ -78,8 +78,9 @@ bool ah__graph_is_out_in(const struct ah_graph *graph, int weight)
 {
     for (size_t n = 0; n < graph->node_count; n++) {
         const struct ah_node *node = &graph->nodes[n];
-        if (node->op == AH_OP_LINEAR && graph->values[node->in[1]].whole == weight)
-            return node->attr.out_in;
+        bool linear = node->op == AH_OP_LINEAR, grouped = node->op == AH_OP_GROUPED_LINEAR;
+        if ((linear || grouped) && graph->values[node->in[1]].whole == weight)
+            return grouped || node->attr.out_in;
     }
     return false;
 }

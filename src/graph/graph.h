@@ -81,6 +81,7 @@ struct ah_graph {
     /* The part of the model that is trained: see tuning.h. */
     struct ah_graph_names freeze, lora_targets; /* no targets: all linear layers */
     int lora_rank;                              /* 0: no adapters */
+    bool lora_experts;                          /* without targets experts have adapters, too */
     float lora_scale;
     enum ah_codes codes;     /* format of frozen matrices of blocks */
     const char *first_param; /* name of the model's first parameter, an example for messages */

@@ -16,7 +16,7 @@ static struct ah_tensor factor(struct ah_graph *graph, const char *weight, const
 {
     size_t length;
     const char *module = ah__graph_module(weight, &length);
-    double std = 1.0 / sqrt(3.0 * (double)shape.dim[1]); /* Kaiming's uniform as PEFT takes it: within 1 / sqrt(I) */
+    double in = (double)shape.dim[shape.rank - 1], std = 1.0 / sqrt(3.0 * in); /* Kaiming's uniform as PEFT takes it */
     char name[256];
     int used = snprintf(name, sizeof name, "%.*s.%s.weight", (int)(module + length - weight), weight, which);
     if (used < 0 || (size_t)used >= sizeof name)
@@ -72,7 +72,7 @@ static struct ah_tensor adapt(struct ah_graph *graph, struct ah_tensor x, struct
     int64_t rows = value->meta.shape.dim[0];
     struct ah_adapter adapter;
     bool adapts;
-    int status = ah__graph_adapts(&adapts, graph, graph->values[whole].name);
+    int status = ah__graph_adapts(&adapts, graph, graph->values[whole].name, true);
     if (status == AH_OK && !adapts)
         return y;
     if (status == AH_OK)
@@ -91,4 +91,40 @@ struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, str
     struct ah_attr attr = {.out_in = weight_is_out_in};
     struct ah_tensor y = ah__graph_record(graph, AH_OP_LINEAR, attr, ah__values(x.id, weight.id, bias.id));
     return adapt(graph, x, weight, weight_is_out_in, y);
+}
+
+/* ---- experts ----------------------------------------------------------------------------------------------------- */
+
+static struct ah_tensor grouped(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                const struct ah_routes *routes)
+{
+    struct ah_values in = ah__values(x.id, weight.id, routes->ends.id);
+    return ah__graph_record(graph, AH_OP_GROUPED_LINEAR, (struct ah_attr){0}, in);
+}
+
+/* Adds an adapter of each expert to y: their factors are [E, rank, I] and [E, O, rank]. */
+static struct ah_tensor adapt_experts(struct ah_graph *graph, struct ah_tensor x, int weight,
+                                      const struct ah_routes *routes, struct ah_tensor y)
+{
+    const char *name = graph->values[weight].name;
+    const int64_t *dim = graph->values[weight].meta.shape.dim, experts = dim[0], outs = dim[1], ins = dim[2];
+    struct ah_tensor a = factor(graph, name, "lora_A", ah_shape3(experts, graph->lora_rank, ins), AH_INIT_UNIFORM);
+    struct ah_tensor b = factor(graph, name, "lora_B", ah_shape3(experts, outs, graph->lora_rank), AH_INIT_ZEROS);
+    struct ah_tensor h = grouped(graph, x, a, routes);
+    if (graph->lora_scale < 1 || graph->lora_scale > 1)
+        h = ah_graph_scale(graph, h, graph->lora_scale);
+    return ah_graph_add_inplace(graph, y, grouped(graph, h, b, routes));
+}
+
+struct ah_tensor ah_graph_grouped_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                         const struct ah_routes *routes)
+{
+    bool adapts;
+    struct ah_tensor y = grouped(graph, x, weight, routes);
+    if (!graph->lora_rank || graph->status != AH_OK)
+        return y;
+    int status = ah__graph_adapts(&adapts, graph, graph->values[weight.id].name, false);
+    if (status != AH_OK)
+        return ah__graph_remember(graph, status, "adapter");
+    return adapts ? adapt_experts(graph, x, weight.id, routes, y) : y;
 }

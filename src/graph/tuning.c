@@ -96,7 +96,8 @@ int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning)
     double rank = tuning->lora_rank, alpha = tuning->lora_alpha > 0 ? tuning->lora_alpha : rank;
     graph->lora_scale = (float)(alpha / (tuning->lora_rslora ? sqrt(rank) : rank));
     const char *targets = tuning->lora_targets ? tuning->lora_targets : AH_LORA_ALL;
-    if (strcmp(targets, AH_LORA_ALL) == 0)
+    graph->lora_experts = strcmp(targets, AH_LORA_EVERY) == 0;
+    if (graph->lora_experts || strcmp(targets, AH_LORA_ALL) == 0)
         return AH_OK;
     AH_TRY(names_take(&graph->lora_targets, graph, targets));
     return graph->lora_targets.count
@@ -153,33 +154,24 @@ bool ah__graph_freezes(struct ah_graph *graph, const char *name)
     return frozen;
 }
 
-int ah__graph_adapts(bool *out, struct ah_graph *graph, const char *weight)
+int ah__graph_adapts(bool *out, struct ah_graph *graph, const char *weight, bool all)
 {
     struct ah_graph_names *targets = &graph->lora_targets;
-    *out = targets->count == 0;
+    *out = (all || graph->lora_experts) && targets->count == 0;
     for (size_t i = 0; i < targets->count; i++)
         if (is_target(weight, targets->name[i]))
             targets->found[i] = *out = true;
     return module_note(graph, weight);
 }
 
-/* Returns the weight of experts, or of their router, that a node multiplies by; null: of neither. */
-static const struct ah_value *weight_of_experts(const struct ah_graph *graph, const struct ah_node *node)
-{
-    int weight = -1;
-    if (node->op == AH_OP_GROUPED_LINEAR)
-        weight = node->in[1];
-    if (node->op == AH_OP_ROUTE && graph->values[node->in[0]].producer >= 0)
-        weight = graph->nodes[graph->values[node->in[0]].producer].in[1];
-    return weight >= 0 ? &graph->values[weight] : NULL;
-}
-
-/* Returns true if experts or their routers have the target's name. */
-static bool is_of_experts(const struct ah_graph *graph, const char *target)
+/* Returns true if a router of experts has the target's name. */
+static bool is_router(const struct ah_graph *graph, const char *target)
 {
     for (size_t i = 0; i < graph->node_count; i++) {
-        const struct ah_value *weight = weight_of_experts(graph, &graph->nodes[i]);
-        if (weight && weight->name && is_target(weight->name, target))
+        const struct ah_node *node = &graph->nodes[i];
+        int producer = node->op == AH_OP_ROUTE ? graph->values[node->in[0]].producer : -1;
+        int weight = producer >= 0 ? graph->nodes[producer].in[1] : -1;
+        if (weight >= 0 && graph->values[weight].name && is_target(graph->values[weight].name, target))
             return true;
     }
     return false;
@@ -195,8 +187,7 @@ static int fail_target(const struct ah_graph *graph, const char *target)
         used += (size_t)more;
     }
     return ah__fail(AH_EINPUT, "lora_targets: found '%.80s', %sexpected linear layers of the model's blocks: %s",
-                    target, is_of_experts(graph, target) ? "of experts or their routers, which have no adapters; " : "",
-                    list);
+                    target, is_router(graph, target) ? "a router of experts, which has no adapter; " : "", list);
 }
 
 /* Checks that the model has all blocks of "blocks:8" or "blocks:1-8". Other names pass. */

@@ -124,14 +124,21 @@ static int read(struct merge *merge, const char *name, struct ah_shape shape)
     return ah__weight_tensor_read(merge->weight, &merge->base, tensor, shape);
 }
 
-/* weight += scale B A, where weight is [O, I], or [I, O] if transposed. */
-static void add(struct merge *merge, int64_t outs, int64_t ins, int64_t rank, bool transposed)
+/* Sizes of a weight and its factors: outputs, inputs and rank. */
+struct product {
+    int64_t outs, ins, rank;
+};
+
+/* weight += scale B A, where weight is [O, I], or [I, O] if transposed. `expert`: which of several such products. */
+static void add(struct merge *merge, const struct product *p, int64_t expert, bool transposed)
 {
-    for (int64_t o = 0; o < outs; o++)
-        for (int64_t r = 0; r < rank; r++) {
-            float b = merge->b[o * rank + r] * merge->graph->lora_scale;
-            for (int64_t i = 0; i < ins; i++)
-                merge->weight[transposed ? i * outs + o : o * ins + i] += b * merge->a[r * ins + i];
+    float *weight = merge->weight + expert * p->outs * p->ins;
+    const float *from_a = merge->a + expert * p->rank * p->ins, *from_b = merge->b + expert * p->outs * p->rank;
+    for (int64_t o = 0; o < p->outs; o++)
+        for (int64_t r = 0; r < p->rank; r++) {
+            float b = from_b[o * p->rank + r] * merge->graph->lora_scale;
+            for (int64_t i = 0; i < p->ins; i++)
+                weight[transposed ? i * p->outs + o : o * p->ins + i] += b * from_a[r * p->ins + i];
         }
 }
 
@@ -152,10 +159,13 @@ static int merged(struct merge *merge, const struct ah_value *value)
     }
     AH_TRY(ah__adapter_tensors_read(merge->a, &merge->from.adapted, name[0], factor[0]->meta.shape));
     AH_TRY(ah__adapter_tensors_read(merge->b, &merge->from.adapted, name[1], factor[1]->meta.shape));
-    int64_t rank = factor[0]->meta.shape.dim[0], ins = factor[0]->meta.shape.dim[1];
-    int64_t outs = factor[1]->meta.shape.dim[0];
+    const struct ah_shape *a = &factor[0]->meta.shape, *b = &factor[1]->meta.shape;
+    const struct product product = {
+        .outs = b->dim[b->rank - 2], .ins = a->dim[a->rank - 1], .rank = b->dim[b->rank - 1]};
     /* The shape of a square weight does not tell whether it is transposed; the product that reads it does. */
-    add(merge, outs, ins, rank, !ah__graph_is_out_in(merge->graph, (int)(value - merge->graph->values)));
+    bool transposed = !ah__graph_is_out_in(merge->graph, (int)(value - merge->graph->values));
+    for (int64_t expert = 0; expert < (a->rank == 3 ? a->dim[0] : 1); expert++)
+        add(merge, &product, expert, transposed);
     return AH_OK;
 }
 

@@ -11,6 +11,11 @@ static const char *star_of(const char *name)
     return strchr(name, '*');
 }
 
+bool ah__stack_is(const char *name)
+{
+    return star_of(name) != NULL;
+}
+
 int64_t ah__stack_parts(const char *name, const struct ah_shape *shape)
 {
     return star_of(name) && shape->rank > 1 ? shape->dim[0] : 1;

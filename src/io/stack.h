@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "io/safetensors.h"
 
+/* Returns true if the name is a stack's. */
+bool ah__stack_is(const char *name);
 /* Returns the number of tensors that a file has for a parameter: dim[0] for a stack, else 1. */
 int64_t ah__stack_parts(const char *name, const struct ah_shape *shape);
 /* Returns the shape of each of these tensors. */

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "graph/tuning.h"
+#include "io/stack.h"
 #include "model/model.h"
 
 enum { NAME_SIZE = 256 };
@@ -91,7 +93,7 @@ const struct ah_weight_tensor *ah__adapter_tensors_whole(const struct ah_adapter
 
 /* ---- which modules ----------------------------------------------------------------------------------------------- */
 
-/* An adapter that is fitted to a model. `graph`: the model recorded with adapters of all its linear layers. */
+/* An adapter that is fitted to a model. `graph`: the model recorded with adapters of all its linear layers and experts. */
 struct fit {
     struct ah_adapter_tensors *adapter;
     struct ah_graph *graph;
@@ -123,7 +125,7 @@ static bool is_target(const char *targets, const char *factor)
     if (!ah__adapter_factor(&module, &which, factor))
         return false;
     if (strcmp(targets, AH_LORA_ALL) == 0)
-        return true;
+        return !ah__stack_is(factor); /* those of experts are no linear layers for PEFT */
     for (const char *at = targets; *at; at += strcspn(at, ","), at += *at == ',')
         if (is_last(factor, module, at, strcspn(at, ",")))
             return true;
@@ -333,7 +335,8 @@ static int model_again(struct ah_model **model, int64_t rows, bool untied)
 
 static int record(struct fit *fit, const struct ah_model *model)
 {
-    const struct ah_record_options options = {.batch = 1, .seq = 1, .compute = AH_F32, .tuning = {.lora_rank = 1}};
+    const struct ah_record_options options = {
+        .batch = 1, .seq = 1, .compute = AH_F32, .tuning = {.lora_rank = 1, .lora_targets = AH_LORA_EVERY}};
     ah_graph_free(fit->graph);
     fit->graph = NULL;
     AH_TRY(ah_model_record(&fit->graph, model, &options));
@@ -387,10 +390,9 @@ int ah__adapter_tensors_fit(struct ah_adapter_tensors *adapter, struct ah_model 
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* Widens a factor of `rank` rows or columns in place, with zeros after them. */
-static void widen(float *to, char which, int64_t rank, const struct ah_shape *shape)
+/* Widens a factor of `rank` rows or columns, [rows, width] in the end, in place, with zeros after them. */
+static void widen(float *to, char which, int64_t rank, int64_t rows, int64_t width)
 {
-    int64_t rows = shape->dim[0], width = shape->dim[1];
     if (which == 'A') {
         memset(to + rank * width, 0, (size_t)((rows - rank) * width) * sizeof *to);
         return;
@@ -398,6 +400,17 @@ static void widen(float *to, char which, int64_t rank, const struct ah_shape *sh
     for (int64_t row = rows - 1; row >= 0 && rank < width; row--) {
         memmove(to + row * width, to + row * rank, (size_t)rank * sizeof *to);
         memset(to + row * width + rank, 0, (size_t)(width - rank) * sizeof *to);
+    }
+}
+
+/* Widens the factors of all experts, the last one first. */
+static void widen_all(float *to, char which, int64_t rank, const struct ah_shape *shape)
+{
+    int64_t rows = shape->dim[shape->rank - 2], width = shape->dim[shape->rank - 1];
+    int64_t had = which == 'A' ? rank * width : rows * rank;
+    for (int64_t expert = shape->rank == 3 ? shape->dim[0] - 1 : 0; expert >= 0; expert--) {
+        memmove(to + expert * rows * width, to + expert * had, (size_t)had * sizeof *to);
+        widen(to + expert * rows * width, which, rank, rows, width);
     }
 }
 
@@ -418,9 +431,10 @@ int ah__adapter_tensors_read(float *to, const struct ah_adapter_tensors *adapter
     }
     snprintf(text, sizeof text, "%.*s", (int)module, name);
     AH_TRY(ah__adapter_config_module(&rank, &factor, &adapter->config, text));
-    struct ah_shape own = which == 'A' ? ah_shape2(rank, shape.dim[1]) : ah_shape2(shape.dim[0], rank);
+    struct ah_shape own = shape;
+    own.dim[shape.rank - (which == 'A' ? 2 : 1)] = rank;
     AH_TRY(ah__weight_tensor_read(to, &adapter->tensors, tensor, own));
-    widen(to, which, rank, &shape);
+    widen_all(to, which, rank, &shape);
     for (int64_t i = 0; i < count && which == 'B' && (factor < 1 || factor > 1); i++)
         to[i] = (float)(to[i] * factor);
     return AH_OK;

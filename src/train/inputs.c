@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/stack.h"
 #include "model/model.h"
 #include "plan/search.h"
 #include "sched/sched.h"
@@ -358,15 +359,18 @@ static int plan_before(struct ah_plan *before, const struct ah_training *trainin
     return AH_OK;
 }
 
-/* Notes that experts stay as they are beside adapters. */
+/* Notes that experts stay as they are beside adapters of other layers. */
 static void note_experts(const struct ah_training *training)
 {
     const struct ah_partition *partition = training->session->partition;
-    for (int p = 0; p < partition->param_count && training->settings.tuning.lora_rank; p++)
-        if (strchr(partition->params[p].name, '*')) {
-            ah__training_note(training, "experts and their routers get no adapters and stay as they are");
-            return;
-        }
+    bool experts = false, adapted = false;
+    for (int p = 0; p < partition->param_count && training->settings.tuning.lora_rank; p++) {
+        bool stack = ah__stack_is(partition->params[p].name);
+        experts |= stack;
+        adapted |= stack && partition->params[p].adapter;
+    }
+    if (experts && !adapted)
+        ah__training_note(training, "experts and their routers get no adapters and stay as they are");
 }
 
 int ah__training_plan(struct ah_training *training)

@@ -63,4 +63,25 @@ static void tokens_spread_evenly(void **state)
     plans_check(equal, AH_F32, 3);
 }
 
-AH_TEST_CASES("run/experts", all_tokens_have_the_same_experts, tokens_spread_evenly)
+/* Adapters beside frozen experts, some in codes. */
+static void experts_have_adapters(void **state)
+{
+    static const char config[] =
+        "{\"model_type\":\"qwen3_moe\",\"vocab_size\":67,\"hidden_size\":24,\"num_hidden_layers\":4,"
+        "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":6,\"max_position_embeddings\":24,"
+        "\"intermediate_size\":40,\"num_experts\":5,\"num_experts_per_tok\":2,\"moe_intermediate_size\":16}";
+    static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
+    static const char *const codes[] = {NULL, "int8", "nf4"};
+    int of = ah_test_rounds(40, 16, 2);
+    for (size_t i = 0; i < AH_LENGTH(codes); i++) {
+        const struct ah_tuning tuning = {
+            .lora_rank = 3, .lora_alpha = 5, .lora_targets = "v_proj,gate_proj,down_proj", .frozen = codes[i]};
+        struct tiny tiny;
+        tiny_init_tuned(&tiny, i % 2 ? AH_BF16 : AH_F32, config, 1e9, 2, 2, &tuning);
+        tiny.clip = exact_limit(&cpu, &tiny);
+        exact_some_plans(&cpu, &tiny, "autohete", (int)i, of);
+        tiny_fini(&tiny);
+    }
+}
+
+AH_TEST_CASES("run/experts", experts_have_adapters, all_tokens_have_the_same_experts, tokens_spread_evenly)

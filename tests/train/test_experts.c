@@ -271,9 +271,9 @@ static void experts_stay_beside_adapters(void **state)
     }
 }
 
-static void adapters_of_experts_are_refused(void **state)
+static void adapters_of_routers_are_refused(void **state)
 {
-    static const char *const targets[] = {"up_proj", "q_proj,experts.*.down_proj", "gate", "mlp.gate"};
+    static const char *const targets[] = {"gate", "q_proj,mlp.gate"};
     struct place place;
     struct ah_train_result result;
     char model[PATH_SIZE], out[PATH_SIZE];
@@ -283,13 +283,78 @@ static void adapters_of_experts_are_refused(void **state)
     for (size_t i = 0; i < AH_LENGTH(targets); i++) {
         options.tuning.lora_targets = targets[i];
         assert_fails(ah_train(&result, &options), AH_EINPUT,
-                     "of experts or their routers, which have no adapters; expected linear layers of the model's "
-                     "blocks: q_proj, k_proj, v_proj, o_proj");
+                     "gate', a router of experts, which has no adapter; expected linear layers of the model's blocks: "
+                     "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj");
     }
     options.tuning.lora_targets = "up";
     assert_fails(ah_train(&result, &options), AH_EINPUT, "lora_targets: found 'up', expected linear layers");
 }
 
+/* A training with adapters of queries and of one of the experts' matrices; returns its folder. */
+static char *adapted(char out[PATH_SIZE], const char *model, struct place *place, const char *targets)
+{
+    struct ah_train_result result;
+    struct ah_train_options options = options_on(place, place->data, out, "adapted");
+    options.model_path = model;
+    options.profile_path = NULL;
+    options.tuning.lora_rank = 2;
+    options.tuning.lora_targets = targets;
+    options.steps = 3;
+    assert_ok(ah_train(&result, &options));
+    assert_null(strstr(tiny_notes, "get no adapters"));
+    return out;
+}
+
+/* Counts the tensors that differ between two files with the same names. */
+static size_t differences(const char *one, const char *other)
+{
+    struct ah_safetensors *a, *b;
+    size_t count = 0;
+    assert_ok(ah__safetensors_open(&a, one));
+    assert_ok(ah__safetensors_open(&b, other));
+    for (size_t i = 0; i < ah__safetensors_count(a); i++) {
+        const struct ah_safetensors_tensor *x = ah__safetensors_at(a, i), *y = ah__safetensors_at(b, i);
+        assert_string_equal(x->name, y->name);
+        count += memcmp(x->data, y->data, x->bytes) != 0;
+    }
+    ah__safetensors_close(a);
+    ah__safetensors_close(b);
+    return count;
+}
+
+/* Experts that are named have an adapter each, a pair of tensors as PEFT has them of linear layers. */
+static void experts_have_adapters(void **state)
+{
+    static const char *const targets[] = {"q_proj,up_proj", "q_proj,w3", "q_proj,mlp.experts.*.up_proj"};
+    for (size_t f = 0; f < AH_LENGTH(families); f++) {
+        struct place place;
+        struct ah_train_result result;
+        struct ah_safetensors *file;
+        const struct ah_safetensors_tensor *tensor;
+        char model[PATH_SIZE], path[PATH_SIZE], out[PATH_SIZE], again[PATH_SIZE], name[160], merged[PATH_SIZE];
+        adapted(out, trained(model, &place, &families[f]), &place, targets[f]);
+        assert_ok(ah__safetensors_open(&file, at(path, out, "checkpoint/adapter_model.safetensors")));
+        assert_int_equal(ah__safetensors_count(file), LAYERS * 2 * (1 + EXPERTS));
+        snprintf(name, sizeof name, "base_model.model.%.*s.lora_B.weight",
+                 (int)(strlen(families[f].up) - strlen(".weight")), families[f].up);
+        assert_ok(ah__safetensors_get(&tensor, file, name, AH_F32, ah_shape2(12, 2)));
+        ah__safetensors_close(file);
+
+        assert_ok(ah_merge(at(path, out, "merged"), out, NULL, "fp32"));
+        assert_int_equal(differences(at(path, model, "model.safetensors"), at(merged, out, "merged/model.safetensors")),
+                         LAYERS * (1 + EXPERTS));
+
+        struct ah_train_options options = options_on(&place, place.data, again, "again");
+        options.model_path = model;
+        options.profile_path = NULL;
+        options.adapter_dir = at(path, out, "checkpoint");
+        options.steps = 1;
+        options.lr = 0;
+        assert_ok(ah_train(&result, &options));
+        expect_same_file(out, again, "checkpoint/adapter_model.safetensors");
+    }
+}
+
 AH_TEST_CASES("train/experts", each_expert_is_a_tensor_in_files, fused_experts_start_the_same,
               several_files_are_resumed, another_number_of_experts_is_refused, experts_stay_beside_adapters,
-              adapters_of_experts_are_refused)
+              adapters_of_routers_are_refused, experts_have_adapters)

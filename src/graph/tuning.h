@@ -11,8 +11,8 @@
 int ah__graph_tune(struct ah_graph *graph, const struct ah_tuning *tuning);
 /* Returns true if the model's own parameter of that name, which is recorded next, is frozen. */
 bool ah__graph_freezes(struct ah_graph *graph, const char *name);
-/* Sets *out if a linear layer's weight gets an adapter: it is a target, or `all` and no targets are named. Adds the layer
- * to those that messages name. */
+/* Sets *out if a linear layer's weight gets an adapter: it is a target, or `all` and no targets are named. Adds the
+ * layer to those that messages name. */
 int ah__graph_adapts(bool *out, struct ah_graph *graph, const char *weight, bool all);
 /* Returns "q_proj" of "model.layers.0.self_attn.q_proj.weight", with its length in *length. */
 const char *ah__graph_module(const char *weight, size_t *length);

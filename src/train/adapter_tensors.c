@@ -93,7 +93,8 @@ const struct ah_weight_tensor *ah__adapter_tensors_whole(const struct ah_adapter
 
 /* ---- which modules ----------------------------------------------------------------------------------------------- */
 
-/* An adapter that is fitted to a model. `graph`: the model recorded with adapters of all its linear layers and experts. */
+/* An adapter that is fitted to a model. `graph`: the model recorded with adapters of all its linear layers and experts.
+ */
 struct fit {
     struct ah_adapter_tensors *adapter;
     struct ah_graph *graph;

@@ -33,7 +33,7 @@ template <typename E> struct factor {
 
 /* ---- loads --------------------------------------------------------------------------------------------------------- */
 
-/* What a thread has loaded of a factor. */
+/* A thread's part of a factor, loaded. */
 template <typename E> struct held {
     pack<E, PIECE> piece[pieces<E>];
 };
@@ -217,7 +217,7 @@ static __device__ inline void tile_sum(float sum[SUMS], tiles<E> *s, const facto
     }
 }
 
-/* Where a tile's sums go: its first element, and how many rows and columns of it there are. */
+/* A tile's place in the result: its first element, and how many rows and columns it has. */
 template <typename C> struct target {
     C *at;
     int64_t stride, rows, cols;

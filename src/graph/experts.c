@@ -1,4 +1,4 @@
-/* The recording calls of mixtures of experts, but for their products: those are linear layers, which may have adapters. */
+/* The recording calls of mixtures of experts but for their products, which may have adapters (linear.c). */
 #include "graph/graph.h"
 
 struct ah_routes ah_graph_route(struct ah_graph *graph, struct ah_tensor logits, int picks, bool normalised)

@@ -6,7 +6,7 @@
 
 enum { THREADS = 256, WARPS = THREADS / WARP };
 
-/* ---- picks: a warp for each token ---------------------------------------------------------------------------------- */
+/* ---- picks: a warp for each token ------------------------------------------------------------------------------- */
 
 /* Returns a number that is the larger, the earlier the expert `turn` places behind the token's first one is picked: by
  * its logit, then by its turn. All keys of a token differ; none is 0. */
@@ -91,7 +91,7 @@ static __global__ void __launch_bounds__(THREADS) route_picks(struct ah_cuda_rou
     expert_of[at] = expert;
 }
 
-/* ---- sort: the copies of tokens by expert, those of one expert in their order -------------------------------------- */
+/* ---- sort: the copies of tokens by expert, those of one expert in their order ----------------------------------- */
 
 /* Copies are cut into chunks. A thread has an expert: it counts the expert's copies in a chunk, and later gives them
  * their places. */
@@ -229,7 +229,7 @@ cudaError_t ah__cuda_route_enqueue(cudaStream_t stream, enum ah_dtype dtype, con
     return error != cudaSuccess ? error : copies_sort(stream, job, expert_of, counts);
 }
 
-/* ---- gradient of the picks ------------------------------------------------------------------------------------------ */
+/* ---- gradient of the picks -------------------------------------------------------------------------------------- */
 
 /* Returns the expert whose rows hold `slot`. */
 static __device__ inline int64_t holder_of(const int32_t *ends, int64_t experts, int32_t slot)
@@ -283,7 +283,7 @@ cudaError_t ah__cuda_route_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype,
                             : launch(route_bwd<float>, grid, block, 0, stream, *job);
 }
 
-/* ---- rows: a warp for each ------------------------------------------------------------------------------------------ */
+/* ---- rows: a warp for each -------------------------------------------------------------------------------------- */
 
 /* Writes the row `to` as the sum of rows, in their order. */
 template <typename E, int N>

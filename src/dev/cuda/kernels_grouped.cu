@@ -1,5 +1,5 @@
 /* Products for each expert, of rows that only the device knows. A block computes a tile of 128 rows and 128 columns of
- * one expert's result; there are as many blocks as the worst division of rows needs, and those without rows end at once.
+ * one expert's result; there are as many blocks as the worst division of rows needs, and one without rows ends at once.
  * Each element is one sum in fp32 whose terms are added from the first to the last: in fp32 one by one, in bf16 sixteen
  * at a time, by tensor cores. */
 #include <string.h>
@@ -31,7 +31,7 @@ template <typename E> struct factor {
     int64_t stride, rows, cols;
 };
 
-/* ---- loads --------------------------------------------------------------------------------------------------------- */
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
 
 /* A thread's part of a factor, loaded. */
 template <typename E> struct held {
@@ -71,7 +71,7 @@ static __device__ inline void terms_load(held<E> *to, const factor<E> &f, int64_
     }
 }
 
-/* ---- fp32: [term][row or column], a thread has 8 by 8 sums: 4 of each in either half of the tile ------------------- */
+/* ---- fp32: [term][row or column], a thread has 8 by 8 sums: 4 of each in either half of the tile ---------------- */
 
 enum { PITCH = SIDE + 4 }; /* from one term to the next: 16-byte aligned, in other banks */
 
@@ -112,9 +112,9 @@ static __device__ inline void terms_add(float sum[SUMS], const float *a, const f
     }
 }
 
-/* ---- bf16: words of two terms; a warp has 64 rows and 32 columns, as 4 by 4 matrices of tensor cores --------------- */
+/* ---- bf16: words of two terms; a warp has 64 rows and 32 columns, as 4 by 4 matrices of tensor cores ------------ */
 
-/* Words from one row to the next, and from one pair of terms to the next: 16-byte aligned, and what a warp loads lies in
+/* Words from one row to the next, and from one pair of terms to the next: aligned to 16 bytes, and a warp's loads hit
  * different banks. */
 enum { ROW_PITCH = 20, PAIR_PITCH = SIDE + 8, WORDS = SIDE * ROW_PITCH };
 static_assert(depth<__nv_bfloat16> / 2 * PAIR_PITCH <= WORDS, "either order of words has room");
@@ -190,7 +190,7 @@ static __device__ inline void terms_add(float sum[SUMS], const uint32_t *a, cons
     }
 }
 
-/* ---- tiles --------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------------------------------ */
 
 /* Computes the thread's sums of `terms` terms. While some are added the next are on their way. */
 template <bool A_SIDE, bool B_SIDE, bool WHOLE, typename E>
@@ -265,7 +265,7 @@ static __device__ inline void tile_store(const tiles<__nv_bfloat16> *, const tar
         some_store<WHOLE, 2>(to, row + i / 8 * 16 + i % 2 * 8, col + i / 2 % 4 * 8, sum + 2 * i);
 }
 
-/* ---- rows times matrices -------------------------------------------------------------------------------------------- */
+/* ---- rows times matrices ---------------------------------------------------------------------------------------- */
 
 /* The tile of rows of a block: rows [row, row + rows) are of `expert`. */
 struct span {
@@ -320,7 +320,7 @@ static __global__ void __launch_bounds__(THREADS, together<E>) grouped_rows(stru
     tile_store<WHOLE>(&s, to, sum);
 }
 
-/* ---- gradients of matrices ------------------------------------------------------------------------------------------ */
+/* ---- gradients of matrices -------------------------------------------------------------------------------------- */
 
 /* dW (+)= dy^T x over the rows of each expert. */
 template <typename E, bool WHOLE>
@@ -342,7 +342,7 @@ static __global__ void __launch_bounds__(THREADS, together<E>) grouped_weights(s
     tile_store<WHOLE>(&s, to, sum);
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------- */
+/* ---- launches --------------------------------------------------------------------------------------------------- */
 
 template <typename E, bool WHOLE>
 static cudaError_t grouped_launch(cudaStream_t stream, enum ah_op op, const struct ah_cuda_grouped *job)

@@ -1,5 +1,5 @@
-/* Tensor cores: a warp's product of small matrices in bf16, with sums in fp32. Needs sm_80. tests/emulation/kernel.h has
- * the same for the processor, in place of this file. */
+/* Tensor cores: a warp's product of small matrices in bf16, with sums in fp32. Needs sm_80. In place of this file
+ * tests/emulation/kernel.h has the same for the processor. */
 #ifndef AH_DEV_CUDA_MMA_CUH
 #define AH_DEV_CUDA_MMA_CUH
 

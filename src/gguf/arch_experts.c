@@ -73,9 +73,29 @@ static int olmoe_read(const struct ah_gguf_config *config)
     return ah__json_add_bool(config->tree, "norm_topk_prob", false);
 }
 
+/* llama.cpp has the norms of OLMoE's queries and keys as wide as the model. */
+static int heads_check(const struct ah_gguf_written *to)
+{
+    int64_t heads, others, size, hidden;
+    AH_TRY(ah__json_int(&heads, &to->json, "num_attention_heads", 1, INT32_MAX));
+    AH_TRY(ah__json_int(&others, &to->json, "num_key_value_heads", 1, INT32_MAX));
+    AH_TRY(ah__json_int(&size, &to->json, "head_dim", 1, INT32_MAX));
+    AH_TRY(ah__json_int(&hidden, &to->json, "hidden_size", 1, INT32_MAX));
+    if (others != heads)
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'num_key_value_heads': found %lld, expected %lld, as many as num_attention_heads: "
+                        "llama.cpp has no others",
+                        to->json.path, (long long)others, (long long)heads);
+    return size * heads == hidden
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: key 'head_dim': found %lld, expected %lld, as llama.cpp has it",
+                          to->json.path, (long long)size, (long long)(hidden / heads));
+}
+
 static int olmoe_write(const struct ah_gguf_written *to)
 {
     AH_TRY(count_check(to));
+    AH_TRY(heads_check(to));
     return normalised_check(to, false);
 }
 

@@ -25,6 +25,9 @@
     "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\", \"full_attention\", "         \
     "\"full_attention\", \"sliding_attention\"]"
 
+#define OLMOE_SIZES                                                                                                    \
+    "\"vocab_size\": 8, \"hidden_size\": 32, \"intermediate_size\": 48, \"num_hidden_layers\": 6, "                    \
+    "\"num_attention_heads\": 4, \"max_position_embeddings\": 64"
 #define OLMOE_EXPERTS "\"num_experts\": 4, \"num_experts_per_tok\": 3"
 #define QWEN_EXPERTS OLMOE_EXPERTS ", \"moe_intermediate_size\": 24, \"norm_topk_prob\": true"
 #define MIXTRAL_EXPERTS "\"num_local_experts\": 4, \"num_experts_per_tok\": 2"
@@ -81,7 +84,7 @@ static const struct row {
      SIZES ", " QWEN_EXPERTS ", \"sliding_window\": 7, \"use_sliding_window\": true, "
            "\"max_window_layers\": 2",
      "in architecture 'qwen3moe'"},
-    {"olmoe", SIZES ", " OLMOE_EXPERTS, NULL},
+    {"olmoe", OLMOE_SIZES ", " OLMOE_EXPERTS, NULL},
     {"mixtral", SIZES ", " MIXTRAL_EXPERTS, NULL},
     {"mixtral", SIZES ", " MIXTRAL_EXPERTS ", \"sliding_window\": 7", "in architecture 'llama'"},
     {"gpt2", "\"vocab_size\": 8, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 64", NULL},
@@ -314,7 +317,11 @@ static void what_it_has_no_key_for_is_refused(void **state)
         {"llama", SIZES ", " YARN ", \"truncate\": false}", "key 'rope_scaling.truncate': found false, expected true"},
         {"qwen3_moe", SIZES ", " OLMOE_EXPERTS ", \"moe_intermediate_size\": 24, \"norm_topk_prob\": false",
          "key 'norm_topk_prob': found false, expected true, as llama.cpp has it"},
-        {"olmoe", SIZES ", " OLMOE_EXPERTS ", \"norm_topk_prob\": true",
+        {"olmoe", SIZES ", " OLMOE_EXPERTS,
+         "key 'num_key_value_heads': found 2, expected 4, as many as num_attention_heads: llama.cpp has no others"},
+        {"olmoe", OLMOE_SIZES ", \"head_dim\": 10, " OLMOE_EXPERTS,
+         "key 'head_dim': found 10, expected 8, as llama.cpp has it"},
+        {"olmoe", OLMOE_SIZES ", " OLMOE_EXPERTS ", \"norm_topk_prob\": true",
          "key 'norm_topk_prob': found true, expected false, as llama.cpp has it"},
         {"mixtral", SIZES ", \"num_local_experts\": 1, \"num_experts_per_tok\": 1",
          "key 'num_local_experts': found 1, expected 2 to 1024, as llama.cpp has"},

@@ -86,6 +86,7 @@ static const struct {
     {QWEN3 ",\"num_experts\":4}", "key 'num_experts': found 4, expected 0 or 1"},
     {"{\"model_type\":\"qwen3_moe\"," GATED ",\"num_experts\":4,\"num_experts_per_tok\":2}",
      "key 'moe_intermediate_size': found nothing"},
+    {QWEN3_MOE ",\"num_local_experts\":5}", "key 'num_local_experts': found 5, expected 4, as num_experts has"},
     {OLMOE ",\"clip_qkv\":8}", "key 'clip_qkv': found 8, expected null"},
     {MIXTRAL ",\"num_experts_per_tok\":5}",
      "key 'num_experts_per_tok': found 5, expected at most num_local_experts, which is 4"},
@@ -200,6 +201,10 @@ static const struct {
            "\"full_attention\"]}",
      true},
     {QWEN3_MOE "}", QWEN3_MOE ",\"norm_topk_prob\":false,\"mlp_only_layers\":null,\"router_aux_loss_coef\":0.001}",
+     false},
+    {QWEN3_MOE "}",
+     "{\"model_type\":\"qwen3_moe\"," GATED
+     ",\"num_local_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":12}",
      false},
     {QWEN3_MOE "}", QWEN3_MOE ",\"norm_topk_prob\":true}", true},
     {OLMOE "}", OLMOE ",\"norm_topk_prob\":true}", true},

@@ -50,8 +50,7 @@ int ah__decoder_add_experts(cJSON *tree, const struct ah_decoder *decoder)
                                            : AH_OK;
 }
 
-/* Records the scores of experts. Adapters leave the router as it is: PEFT has none beside it, since transformers makes
- * it of a parameter and no linear layer. */
+/* Records the scores of experts. Adapters leave the router as it is. */
 static struct ah_tensor router(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
 {
     struct ah_tensor weight =

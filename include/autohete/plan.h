@@ -337,6 +337,10 @@ struct ah_hardware_facts {
  * or of several ranks. AH_EIO. */
 AH_API int ah_profile_save_hardware(const struct ah_profile *profile, const struct ah_partition *partition,
                                     const struct ah_hardware_facts *facts, const char *path);
+/* Writes the drive of a measured profile as a file that `disk` of struct ah_estimate_options takes, without endurance.
+ * Its capacity is what was free. Of the facts, name and date are used. AH_EINPUT: the profile has no drive. AH_EIO. */
+AH_API int ah_profile_save_drive(const struct ah_profile *profile, const struct ah_hardware_facts *facts,
+                                 const char *path);
 
 /* Evaluation of a policy for a model on a machine. */
 struct ah_evaluation {

@@ -36,8 +36,6 @@ static int run(const void *given)
     const struct ah_fit_args *args = given;
     struct ah_fit fit;
     int status = ah__machine_check(&args->inputs);
-    if (status == AH_OK && args->inputs.dev.disk && !args->inputs.hardware)
-        status = ah__out_fault("--disk: found it without --hardware, expected both");
     if (status == AH_OK)
         status = ah__fit_init(&fit, args);
     else

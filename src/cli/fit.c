@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/artefacts.h"
@@ -41,6 +42,7 @@ static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char
     options.hardware = NULL;
     options.hardware_ranks = 0;
     options.micro_batch = 1;
+    options.dev.disk = NULL;
     options.plan = NULL; /* it belongs to the step that is asked for */
     int status = ah__session_start(&session, &options, AH_SESSION_PARTITION, NULL);
     if (status != AH_OK)
@@ -108,6 +110,8 @@ void ah__fit_fini(struct ah_fit *fit)
 {
     if (fit->measured[0])
         unlink(fit->measured);
+    if (fit->drive[0])
+        unlink(fit->drive);
     if (fit->folder[0])
         rmdir(fit->folder);
     free(fit->rows);
@@ -130,6 +134,7 @@ static int device_is_processor(bool *out, const struct ah_fit *fit)
     struct ah_session_options options = options_of(fit, &fit->rows[0]);
     options.batch = options.micro_batch = options.seq = 1;
     options.plan = NULL;
+    options.dev.disk = NULL;
     options.tuning = no_tuning;
     int status = ah__session_start(&session, &options, AH_SESSION_DEVICE, NULL);
     if (status == AH_OK)
@@ -155,13 +160,24 @@ static int budget_fill(struct ah_budget *budget, int64_t device_bytes, bool proc
     return AH_OK;
 }
 
+/* Returns true if the disk is folders of this machine, whose drives are measured; false if it is a described drive. */
+static bool names_folders(const char *disk)
+{
+    struct stat info;
+    return disk && (strchr(disk, ',') || (stat(disk, &info) == 0 && S_ISDIR(info.st_mode)));
+}
+
 static int file_make(struct ah_fit *fit, const struct ah_session *session)
 {
     int status = ah__out_folder(fit->folder);
     if (status != AH_OK)
         return status;
     snprintf(fit->measured, sizeof fit->measured, "%s/this-machine.json", fit->folder);
-    return ah__machine_save(session, fit->measured);
+    status = ah__machine_save(session, fit->measured);
+    if (status != AH_OK || !names_folders(fit->inputs.dev.disk))
+        return status;
+    snprintf(fit->drive, sizeof fit->drive, "%s/this-drive.json", fit->folder);
+    return ah__machine_save_drive(session, fit->drive);
 }
 
 /* Returns the options of the step whose blocks are timed. */
@@ -172,6 +188,8 @@ static struct ah_session_options measured_options(const struct ah_fit *fit, cons
     struct ah_session_options options = options_of(fit, row);
     options.seq = row->seq < row->max_seq ? row->seq : row->max_seq;
     options.plan = NULL;
+    if (!names_folders(options.dev.disk))
+        options.dev.disk = NULL;
     options.tuning = no_tuning;
     if (!processor)
         return options;
@@ -219,7 +237,7 @@ int ah__fit_machine(struct ah_fit *fit)
         return status;
     fit->inputs.hardware = fit->measured;
     fit->inputs.device = "auto";
-    fit->inputs.dev = (struct ah_dev_options){0};
+    fit->inputs.dev = (struct ah_dev_options){.disk = fit->drive[0] ? fit->drive : fit->inputs.dev.disk};
     return AH_OK;
 }
 
@@ -313,7 +331,7 @@ static void head_print(const struct ah_fit *fit, FILE *to)
             ah_size_format(host, sizeof host, fit->budget.host_bytes));
     if (fit->inputs.dev.disk)
         fprintf(to, ", %s on the disk %s", ah_size_format(disk, sizeof disk, fit->budget.disk_bytes),
-                fit->inputs.dev.disk);
+                fit->args->inputs.dev.disk);
     fputs("; predicted, not run\n\n", to);
     fprintf(to, "%-20s %10s %7s  %-4s %10s %7s %10s %10s", "model", "parameters", "seq", "fits", "tokens/s", "TFLOPS",
             "device", "host");

@@ -29,7 +29,8 @@ struct ah_fit {
     int count;
     struct ah_fit_row *rows;
     char folder[AH_OUT_FOLDER],
-        measured[AH_OUT_FOLDER + 32]; /* temporary folder and the hardware file of this machine in it; "": not made */
+        measured[AH_OUT_FOLDER + 32], /* temporary folder and the hardware file of this machine in it; "": not made */
+        drive[AH_OUT_FOLDER + 32];    /* the file of its drive there */
     char machine[64], description[256];
     struct ah_budget budget; /* budget of one rank */
     int ranks, printed;      /* world size; rows printed */

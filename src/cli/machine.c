@@ -41,15 +41,28 @@ static void name_of(char *name, size_t size, const char *path)
         *dot = 0;
 }
 
+static void today(char *date, size_t size)
+{
+    time_t now = time(NULL);
+    struct tm day;
+    strftime(date, size, "%Y-%m-%d", gmtime_r(&now, &day));
+}
+
 int ah__machine_save(const struct ah_session *session, const char *path)
 {
     char name[64], date[16];
-    time_t now = time(NULL);
-    struct tm day;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int64_t memory = ah__machine_memory(), device = ah_session_get(session)->budget.device_bytes;
     name_of(name, sizeof name, path);
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
+    today(date, sizeof date);
     struct ah_hardware_facts facts = {name, date, device ? device : memory, memory, cores > 0 ? (int)cores : 1};
     return ah_profile_save_hardware(ah_session_profile(session), ah_session_partition(session), &facts, path);
+}
+
+int ah__machine_save_drive(const struct ah_session *session, const char *path)
+{
+    char date[16];
+    today(date, sizeof date);
+    const struct ah_hardware_facts facts = {.name = "this machine's drive", .date = date};
+    return ah_profile_save_drive(ah_session_profile(session), &facts, path);
 }

@@ -10,5 +10,7 @@ int ah__machine_check(const struct ah_session_options *inputs);
 int64_t ah__machine_memory(void);
 /* Writes the profile of a session as a hardware file named after its path. Returns the library's status. */
 int ah__machine_save(const struct ah_session *session, const char *path);
+/* Writes the drive of that profile as a file. */
+int ah__machine_save_drive(const struct ah_session *session, const char *path);
 
 #endif

@@ -46,7 +46,7 @@ static void report_least(struct ah_search_report *report, const struct ah_least 
         plan = device_excess <= host_excess ? device : host;
         bool disk_lacks = device_excess <= 1 && host_excess <= 1; /* no other memory would do */
         if (disk_lacks)
-            plan = device;
+            plan = &least->disk;
         else if (plan == host)
             report->or_device_over_bytes = device->device_peak_bytes - budget->device_bytes;
         else
@@ -256,7 +256,7 @@ static int find_from(struct ah_plan *best, struct search *search, const struct a
     AH_TRY(simulate_seeds(search, seeds, count, false));
     if (search->count == 0) { /* only the smallest plan fits */
         bool below;
-        search->plans[search->count++] = search->least->device;
+        search->plans[search->count++] = search->least->disk;
         ah__space_settle(&search->plans[0].switches, predictor);
         AH_TRY(ah__trial(&below, &search->plans[0].step_ns, search->trials, &search->plans[0], INT64_MAX));
     }

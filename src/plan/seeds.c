@@ -37,6 +37,13 @@ static bool possible(const struct ah_switches *switches, const struct ah_predict
 
 /* ---- the smallest plan ------------------------------------------------------------------------------------------- */
 
+static bool smaller_on_disk(const struct ah_plan *plan, const struct ah_plan *than)
+{
+    if (plan->disk_peak_bytes != than->disk_peak_bytes)
+        return plan->disk_peak_bytes < than->disk_peak_bytes;
+    return plan->device_peak_bytes < than->device_peak_bytes;
+}
+
 void ah__least_note(struct ah_least *least, const struct ah_plan *plan, const struct ah_budget *budget)
 {
     bool device = !budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes;
@@ -47,6 +54,8 @@ void ah__least_note(struct ah_least *least, const struct ah_plan *plan, const st
         least->within = *plan;
     if (host && (!least->device.switches.layers || plan->device_peak_bytes < least->device.device_peak_bytes))
         least->device = *plan;
+    if (device && host && (!least->disk.switches.layers || smaller_on_disk(plan, &least->disk)))
+        least->disk = *plan;
 }
 
 /* Sets the fixed switches, and the fewest buffers where those are free. False: no plan has them. */
@@ -57,6 +66,20 @@ static bool fixed_fit(struct ah_switches *switches, const struct ah_predictor *p
     if (!ah__is_fixed(&predictor->fixed, AH_SWITCH_buffers))
         switches->buffers = least > switches->out_of_order ? least : switches->out_of_order;
     return ah__switches_valid(switches) && switches->buffers >= least;
+}
+
+/* Notes a plan with as many blocks on disk as it needs: with most chunks, since the disk's buffers are smaller then;
+ * with fewer while that is too much there, since each chunk is rounded up. */
+static void note_spilled(struct ah_least *least, struct ah_plan *plan, const struct ah_predictor *predictor,
+                         const struct ah_budget *budget)
+{
+    bool open = ah__predictor_spills(predictor) && !ah__is_fixed(&predictor->fixed, AH_SWITCH_chunks);
+    plan->switches.chunks = open ? AH_CHUNKS_MOST : plan->switches.chunks;
+    for (bool again = true; again; plan->switches.chunks /= 2) {
+        ah__plan_spill(plan, predictor, budget);
+        ah__least_note(least, plan, budget);
+        again = open && plan->switches.chunks > 1 && budget->disk_bytes && plan->disk_peak_bytes > budget->disk_bytes;
+    }
 }
 
 /* Notes the plans of one placement with no recomputation, with full and with all levels, each with no and with most
@@ -77,10 +100,7 @@ static void note_placement(struct ah_least *least, struct ah_plan plan, const st
         struct ah_plan fixed = plan;
         if (predictor->fixed.mask && !fixed_fit(&fixed.switches, predictor))
             continue;
-        if (ah__predictor_spills(predictor) && !ah__is_fixed(&predictor->fixed, AH_SWITCH_chunks))
-            fixed.switches.chunks = AH_CHUNKS_MOST; /* the disk's buffers are smaller */
-        ah__plan_spill(&fixed, predictor, budget);
-        ah__least_note(least, &fixed, budget);
+        note_spilled(least, &fixed, predictor, budget);
     }
 }
 
@@ -104,7 +124,7 @@ void ah__least_find(struct ah_least *out, const struct ah_predictor *predictor, 
 
 bool ah__least_fits(const struct ah_least *least, const struct ah_budget *budget)
 {
-    return least->device.switches.layers && ah__plan_within(&least->device, budget);
+    return least->disk.switches.layers && ah__plan_within(&least->disk, budget);
 }
 
 /* ---- seeds ------------------------------------------------------------------------------------------------------- */

@@ -10,10 +10,11 @@ struct ah_least {
     struct ah_plan device; /* smallest in device memory, of plans within the host budget */
     struct ah_plan host;   /* smallest in host memory */
     struct ah_plan within; /* smallest in host memory, of plans within the device budget */
+    struct ah_plan disk;   /* smallest on disk, then in device memory, of plans within both budgets */
 };
 void ah__least_note(struct ah_least *least, const struct ah_plan *plan, const struct ah_budget *budget);
 /* ah__least_find finds the smallest plans over all placements that can be the smallest. ah__least_fits returns true if
- * any plan fits, which is the case if `device` does. */
+ * any plan fits, which is the case if `disk` does. */
 void ah__least_find(struct ah_least *out, const struct ah_predictor *predictor, const struct ah_budget *budget);
 bool ah__least_fits(const struct ah_least *least, const struct ah_budget *budget);
 

@@ -15,13 +15,14 @@ static const struct drive_row {
     const char *key;
     enum ah_dimension dimension;
     size_t at;
-    bool adds; /* several drives have as many times as much */
+    bool adds;     /* several drives have as many times as much */
+    bool optional; /* 0: not known */
 } drive_table[] = {
-    {"read", AH_DIMENSION_BYTES_PER_S, offsetof(struct ah_profile_drive, read_bytes_per_s), true},
-    {"write", AH_DIMENSION_BYTES_PER_S, offsetof(struct ah_profile_drive, write_bytes_per_s), true},
-    {"latency", AH_DIMENSION_NS, offsetof(struct ah_profile_drive, latency_ns), false},
-    {"capacity", AH_DIMENSION_BYTES, offsetof(struct ah_profile_drive, free_bytes), true},
-    {"endurance", AH_DIMENSION_WRITTEN, offsetof(struct ah_profile_drive, endurance_bytes), true},
+    {"read", AH_DIMENSION_BYTES_PER_S, offsetof(struct ah_profile_drive, read_bytes_per_s), true, false},
+    {"write", AH_DIMENSION_BYTES_PER_S, offsetof(struct ah_profile_drive, write_bytes_per_s), true, false},
+    {"latency", AH_DIMENSION_NS, offsetof(struct ah_profile_drive, latency_ns), false, false},
+    {"capacity", AH_DIMENSION_BYTES, offsetof(struct ah_profile_drive, free_bytes), true, false},
+    {"endurance", AH_DIMENSION_WRITTEN, offsetof(struct ah_profile_drive, endurance_bytes), true, true},
 };
 
 static int drive_parse(struct ah_profile_drive *out, struct ah_arena *arena, const struct ah_json *json, double times)
@@ -38,8 +39,9 @@ static int drive_parse(struct ah_profile_drive *out, struct ah_arena *arena, con
     AH_TRY(ah__figure_text(&text, arena, json, "description"));
     for (size_t i = 0; i < AH_LENGTH(drive_table); i++) {
         const struct drive_row *row = &drive_table[i];
-        double value;
-        AH_TRY(ah__figure_read(&value, &origin, arena, json, row->key, row->dimension));
+        double value = 0;
+        if (!row->optional || ah__json_has(json, row->key))
+            AH_TRY(ah__figure_read(&value, &origin, arena, json, row->key, row->dimension));
         int64_t *to = (int64_t *)(void *)((char *)out + row->at);
         *to = llround(fmin(value * (row->adds ? times : 1), most));
     }
@@ -77,5 +79,44 @@ int ah__drive_load(struct ah_profile_drive *out, const char *text, int ranks)
     }
     ah__arena_free(&arena);
     ah__free(path); /* messages contain the path */
+    return status;
+}
+
+/* ---- a measured drive as a file ---- */
+
+static int add_figure(cJSON *tree, const struct drive_row *row, const struct ah_profile_drive *drive, const char *date)
+{
+    double scale;
+    const char *unit = ah__figure_unit(&scale, row->dimension);
+    int64_t value = *(const int64_t *)(const void *)((const char *)drive + row->at);
+    cJSON *figure = cJSON_AddObjectToObject(tree, row->key);
+    if (!figure)
+        return ah__fail(AH_ENOMEM, "drive: no memory for key '%s'", row->key);
+    AH_TRY(ah__json_add_double(figure, "value", (double)value / scale));
+    AH_TRY(ah__json_add_string(figure, "unit", unit));
+    AH_TRY(ah__json_add_string(figure, "source", "measured by us"));
+    return ah__json_add_string(figure, "date", date);
+}
+
+static int write_tree(cJSON *tree, const struct ah_profile_drive *drive, const struct ah_hardware_facts *facts)
+{
+    AH_TRY(ah__json_add_string(tree, "format", format));
+    AH_TRY(ah__json_add_string(tree, "name", facts->name));
+    AH_TRY(ah__json_add_string(tree, "description", "folders of this machine, as measured"));
+    for (size_t i = 0; i < AH_LENGTH(drive_table); i++)
+        if (!drive_table[i].optional)
+            AH_TRY(add_figure(tree, &drive_table[i], drive, facts->date));
+    return AH_OK;
+}
+
+int ah_profile_save_drive(const struct ah_profile *profile, const struct ah_hardware_facts *facts, const char *path)
+{
+    if (!profile->drive.read_bytes_per_s)
+        return ah__fail(AH_EINPUT, "profile: key 'drive': found nothing, expected a profile made with --disk");
+    cJSON *tree = cJSON_CreateObject();
+    int status = tree ? write_tree(tree, &profile->drive, facts) : ah__fail(AH_ENOMEM, "drive: no memory for %s", path);
+    if (status == AH_OK)
+        status = ah__json_save(tree, path);
+    cJSON_Delete(tree);
     return status;
 }

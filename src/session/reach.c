@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/format.h"
+#include "dev/host/disk.h"
 #include "plan/search.h"
 #include "profile/drive.h"
 #include "session/session.h"
@@ -35,6 +36,20 @@ static int make_partition(struct ah_session *session)
     return ah_partition_new(&session->partition, session->graph, &step);
 }
 
+/* Takes what is free on the disk as the plan's space there, unless that is given. A profile may know an older
+ * number. */
+static int find_space(struct ah_session *session)
+{
+    int64_t *bytes = &session->info.budget.disk_bytes;
+    const char *folders = session->options.dev.disk;
+    if (*bytes || !folders || session->hardware)
+        return AH_OK;
+    AH_TRY(ah__disk_free_bytes(bytes, folders));
+    *bytes /= session->comm->neighbours;
+    *bytes = *bytes ? *bytes : 1; /* 0 is no limit */
+    return AH_OK;
+}
+
 static int open_device(struct ah_session *session)
 {
     struct ah_session_info *info = &session->info;
@@ -43,7 +58,7 @@ static int open_device(struct ah_session *session)
     info->has_device = true;
     if (!info->budget.device_bytes)
         info->budget.device_bytes = ah__dev_region_bytes(session->dev);
-    return AH_OK;
+    return find_space(session);
 }
 
 static int load_profile(struct ah_session *session)
@@ -83,9 +98,9 @@ static int make_profile(struct ah_session *session)
 {
     struct ah_budget *budget = &session->info.budget;
     AH_TRY(get_profile(session));
-    if (session->profile->drive.free_bytes && !budget->disk_bytes)
+    if (session->hardware && !budget->disk_bytes) /* of the drive that is described */
         budget->disk_bytes = session->profile->drive.free_bytes / session->comm->neighbours;
-    return AH_OK;
+    return find_space(session);
 }
 
 struct ah_micro_batch_options ah__session_step(const struct ah_session *session)

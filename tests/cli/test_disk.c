@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/program.h"
 
@@ -32,7 +33,8 @@ static void what_is_no_folder_is_refused(void **state)
 {
     char words[400];
     train(on_disk, "--disk /nowhere/at/all");
-    assert_refused("/nowhere/at/all: cannot find folder: No such file or directory");
+    assert_refused("/nowhere/at/all: cannot find folder: No such file or directory; --disk names folders that are "
+                   "there");
     snprintf(words, sizeof words, "--disk %s/text", folder());
     train(on_disk, words);
     assert_refused("/text: found a file, expected a folder");
@@ -71,6 +73,35 @@ static void a_refusal_names_the_space_that_would_do(void **state)
     snprintf(words, sizeof words, "--disk %s --disk-space %lld", folder(), bytes);
     train(on_disk, words);
     assert_ran(0);
+}
+
+/* A profile says how much was free when it was made; what is free now counts, also for sizes of micro-batches. */
+static void what_is_free_now_counts(void **state)
+{
+    char path[300];
+    cJSON *tree = cJSON_Parse(program_file("%s", profile()));
+    assert_non_null(tree);
+    cJSON *drive = cJSON_AddObjectToObject(tree, "drive");
+    cJSON_AddNumberToObject(drive, "read_bytes_per_s", 1e9);
+    cJSON_AddNumberToObject(drive, "write_bytes_per_s", 1e9);
+    cJSON_AddNumberToObject(drive, "latency_ns", 1000);
+    cJSON_AddNumberToObject(drive, "free_bytes", 4096);
+    cJSON_AddNumberToObject(drive, "endurance_bytes", 0);
+    snprintf(path, sizeof path, "%s/old.json", ah_test_folder());
+    char *text = cJSON_Print(tree);
+    assert_ok(ah__file_write(path, text, strlen(text)));
+    free(text);
+    cJSON_Delete(tree);
+    run("plan --model %s/model.json --batch 2 --seq 16 --threads 1 --profile %s --disk %s %s", folder(), path, folder(),
+        on_disk);
+    assert_ran(0);
+    const char *space = strstr(ran.out, "  disk space ");
+    assert_true(space && strstr(space, " of ") && strstr(space, " of ") < strchr(space, '\n'));
+    run("plan --model %s/model.json --batch 2 --seq 16 --threads 1 --micro-batch auto --disk %s %s", folder(), folder(),
+        on_disk);
+    assert_ran(0);
+    space = strstr(ran.out, "  disk space ");
+    assert_true(space && strstr(space, " of ") && strstr(space, " of ") < strchr(space, '\n'));
 }
 
 /* ---- run.json ---------------------------------------------------------------------------------------------------- */
@@ -127,7 +158,7 @@ static void a_training_keeps_its_disk(void **state)
     free(real);
     assert_int_equal(rmdir(disk), 0); /* nothing is left there */
     resume(out, 4, "");
-    assert_refused("/scratch: cannot find folder: No such file or directory");
+    assert_refused("/scratch: cannot find folder: No such file or directory; --disk names folders that are there");
     forget_the_disk(out);
     resume(out, 4, "");
     assert_refused("--plan: found disk=3, expected --disk with a folder for them");
@@ -137,4 +168,4 @@ static void a_training_keeps_its_disk(void **state)
 }
 
 AH_TEST_CASES("cli/disk", what_is_no_folder_is_refused, a_plan_on_disk_needs_a_folder,
-              a_refusal_names_the_space_that_would_do, a_training_keeps_its_disk)
+              a_refusal_names_the_space_that_would_do, what_is_free_now_counts, a_training_keeps_its_disk)

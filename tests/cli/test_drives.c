@@ -121,8 +121,6 @@ static void what_is_wrong_is_refused(void **state)
     assert_refused("--disk: found 'nvme9', expected a file or one of: nvme-pcie3, nvme-pcie4, nvme-pcie5, sata");
     run("simulate %s --disk 99xsata", machine_words);
     assert_refused("--disk: found '99xsata', expected 1 to 64 drives");
-    run("fit --model qwen2.5-0.5b --disk nvme-pcie4");
-    assert_refused("--disk: found it without --hardware, expected both");
 }
 
 AH_TEST_CASES("cli/drives", a_drive_makes_a_model_fit, space_is_a_limit, a_plan_tells_the_wear,

@@ -165,6 +165,15 @@ static void this_machine(void **state)
     run("fit --model %s/model.json --seq 32 --batch 2 --device cpu --device-memory 64MiB --lora-rank 2", folder());
     assert_ran(0);
     assert_says(ran.err, "profile: cached ");
+    /* It may have a described drive, or its own, which is measured. */
+    run("fit --model %s/model.json --seq 32 --batch 2 --device cpu --device-memory 64MiB --disk nvme-pcie4", folder());
+    assert_ran(0);
+    assert_says(ran.out, "1.8 TiB on the disk nvme-pcie4; predicted");
+    run("fit --model %s/model.json --seq 32 --batch 2 --device cpu --device-memory 64MiB --disk %s --disk-space 1GiB",
+        folder(), folder());
+    assert_ran(0);
+    assert_says(ran.out, "1.0 GiB on the disk /");
+    assert_int_equal(system("ls -d /tmp/autohete-*/this-drive.json >/dev/null 2>&1"), 2 << 8);
 }
 
 static void what_is_wrong_is_refused(void **state)

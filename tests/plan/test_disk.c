@@ -119,6 +119,39 @@ static void the_disk_takes_what_does_not_fit(void **state)
     assert_true(spilled > 0);
 }
 
+/* The space that a refusal names is enough, and a byte less is refused. */
+static void the_space_that_is_named_is_enough(void **state)
+{
+    enum { WORLDS = AH_TEST_SAMPLED ? 20 : 60 };
+    int refused = 0;
+    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+        struct world world;
+        struct ah_search_report report;
+        struct ah_plan plan;
+        struct ah_budget budget = {.disk_bytes = 1};
+        int64_t least, most;
+        bool fits;
+        disk_world_init(&world, 300 + seed, 2 + (int)seed % 7);
+        host_limits(&budget.device_bytes, &least, &most, &world);
+        budget.device_bytes += budget.device_bytes * (int64_t)(seed % 3) / 6;
+        budget.host_bytes = least + (most - least) * (int64_t)(seed % 4) / 4;
+        assert_ok(ah__plan_any_fits(&fits, &world.predictor, &budget));
+        if (least < most && !fits) {
+            assert_int_equal(ah__plan_search(&plan, &report, &world.predictor, &budget), AH_EBUDGET);
+            assert_true(report.least_device_over_bytes == 0 && report.least_host_over_bytes == 0);
+            budget.disk_bytes = 1 + report.least_disk_over_bytes;
+            assert_ok(ah__plan_any_fits(&fits, &world.predictor, &budget));
+            assert_true(fits);
+            budget.disk_bytes--;
+            assert_ok(ah__plan_any_fits(&fits, &world.predictor, &budget));
+            assert_false(fits);
+            refused++;
+        }
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_true(refused > WORLDS / 4);
+}
+
 /* Without a drive in its profile, or by a policy that knows none, nothing is planned there. */
 static void without_a_drive_nothing_is_on_disk(void **state)
 {
@@ -140,4 +173,4 @@ static void without_a_drive_nothing_is_on_disk(void **state)
 }
 
 AH_TEST_CASES("plan/disk", no_schedule_with_a_drive_beats_the_bound, the_disk_takes_what_does_not_fit,
-              without_a_drive_nothing_is_on_disk)
+              the_space_that_is_named_is_enough, without_a_drive_nothing_is_on_disk)

@@ -54,6 +54,30 @@ static void several_are_as_many_times_as_much(void **state)
                  "disk: found 'nvme', expected a file or one of: nvme-pcie3, nvme-pcie4, nvme-pcie5, sata");
 }
 
+/* A measured drive through a file: the same figures but endurance, which no measurement finds. */
+static void a_measured_drive_becomes_a_file(void **state)
+{
+    const struct ah_hardware_facts facts = {.name = "mine", .date = "2026-11-29"};
+    struct ah_profile profile = {.drive = {.read_bytes_per_s = 1234567891,
+                                           .write_bytes_per_s = 987654321,
+                                           .latency_ns = 81234,
+                                           .free_bytes = 412345678901,
+                                           .endurance_bytes = 5}};
+    struct ah_profile_drive drive;
+    char path[160];
+    snprintf(path, sizeof path, "%s/mine.json", ah_test_folder());
+    assert_ok(ah_profile_save_drive(&profile, &facts, path));
+    assert_ok(ah__drive_load(&drive, path, 1));
+    assert_int_equal(drive.read_bytes_per_s, profile.drive.read_bytes_per_s);
+    assert_int_equal(drive.write_bytes_per_s, profile.drive.write_bytes_per_s);
+    assert_int_equal(drive.latency_ns, profile.drive.latency_ns);
+    assert_int_equal(drive.free_bytes, profile.drive.free_bytes);
+    assert_int_equal(drive.endurance_bytes, 0);
+    profile.drive = (struct ah_profile_drive){0};
+    assert_fails(ah_profile_save_drive(&profile, &facts, path), AH_EINPUT,
+                 "profile: key 'drive': found nothing, expected a profile made with --disk");
+}
+
 /* The file with `from` replaced by `to`, loaded. */
 static int load_edited(const char *from, const char *to)
 {
@@ -126,4 +150,4 @@ static void an_estimate_has_the_drive(void **state)
 }
 
 AH_TEST_CASES("profile/drives", every_drive_loads_and_none_is_unknown, several_are_as_many_times_as_much,
-              loading_is_strict, an_estimate_has_the_drive)
+              a_measured_drive_becomes_a_file, loading_is_strict, an_estimate_has_the_drive)

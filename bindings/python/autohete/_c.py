@@ -762,6 +762,7 @@ FUNCTIONS = {
     "ah_hardware_print": (c_int, [c_void_p, c_void_p]),
     "ah_profile_estimate": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, POINTER(ah_estimate_options)]),
     "ah_profile_save_hardware": (c_int, [c_void_p, c_void_p, POINTER(ah_hardware_facts), c_char_p]),
+    "ah_profile_save_drive": (c_int, [c_void_p, POINTER(ah_hardware_facts), c_char_p]),
     "ah_plan_evaluate": (c_int, [POINTER(ah_evaluation), c_void_p, c_void_p, POINTER(ah_budget), c_char_p, POINTER(ah_search_options)]),
     "ah_policy_names": (POINTER(c_char_p), []),
     "ah_policy_description": (c_char_p, [c_char_p]),

@@ -96,7 +96,8 @@ int ah__disk_file_init(struct ah_disk_file *file, const char *folder, size_t len
     *file = (struct ah_disk_file){.fd = -1};
     AH_TRY(ah__sprintf(&file->folder, "%.*s", (int)length, folder));
     if (stat(file->folder, &info) != 0)
-        return fail_folder(file->folder, "find folder");
+        return ah__fail(ah__open_status(errno), "%s: cannot find folder: %s; --disk names folders that are there",
+                        file->folder, strerror(errno));
     if (!S_ISDIR(info.st_mode))
         return ah__fail(AH_EINPUT, "%s: found a file, expected a folder", file->folder);
     file->drive = info.st_dev;

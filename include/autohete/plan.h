@@ -165,7 +165,10 @@ struct ah_switches {
     int disk_blocks;
     /* disk_ahead: disk read-ahead: host buffers for a chunk of a block on disk, beside the two that a disk needs */
     int disk_ahead;
-    int reserved[11]; /* 0: for switches of later versions */
+    /* sums: sums on the device (several passes): the first blocks, this many, keep their gradient sums there from
+     * pass to pass; those of the others wait on the host */
+    int device_sums;
+    int reserved[10]; /* 0: for switches of later versions */
     /* switches.def ends */
 };
 

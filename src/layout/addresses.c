@@ -177,12 +177,12 @@ static void place_group(struct ah_addresses *at, const struct ah_memory *memory,
     at->frozen = frozen_of(memory, g, at->shard);
     at->grad = gradient(memory, g, item->grad_buffer);
     at->reduced = reduced_of(memory, g);
-    int frozen = memory->switches->frozen_blocks;
-    bool apart = g > frozen && ah__is_block(memory->switches, g) && memory->layout->sums_offset >= 0;
+    int below = memory->switches->frozen_blocks + memory->layout->staying_sums;
+    bool apart = g > below && ah__is_block(memory->switches, g) && memory->layout->sums_offset >= 0;
     int sum = item->sum > 0 ? item->sum : 0;
     at->sum = apart ? memory->device + memory->layout->sums_offset + sum * memory->layout->sum_bytes : at->grad;
     char *host_sums = memory->host + memory->layout->host_sums_offset;
-    at->host_sum = apart ? host_sums + (g - 1 - frozen) * memory->layout->sum_bytes : NULL;
+    at->host_sum = apart ? host_sums + (g - 1 - below) * memory->layout->sum_bytes : NULL;
     if (shared >= 0) {
         at->shared_param = params(memory, shared, -1);
         at->shared_sum = gradient(memory, shared, -1);

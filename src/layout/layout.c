@@ -108,8 +108,10 @@ static void place_device(struct ah_layout *layout, const struct ah_partition *pa
     layout->results_offset = place(end, 2 * sizes->results);
     layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->groups[switches->layers + 1].grad_offset = place(end, sizes->head_grad);
-    for (int group = switches->frozen_blocks + 1; sizes->own_grads && group <= switches->layers; group++)
-        layout->groups[group].grad_offset = place(end, sizes->block_grad);
+    for (int index = 0; index < ah__trained_blocks(switches); index++)
+        if (index < sizes->staying_sums || sizes->own_grads)
+            layout->groups[switches->frozen_blocks + 1 + index].grad_offset =
+                place(end, index < sizes->staying_sums ? sizes->sum : sizes->block_grad);
     layout->groups[0].grad_offset = place(end, sizes->embedding_grad);
     if (sizes->embedding_grad > 0 && sizes->head_grad == 0)
         layout->groups[switches->layers + 1].grad_offset = layout->groups[0].grad_offset;
@@ -164,6 +166,7 @@ static void note_sizes(struct ah_layout *layout, const struct ah_switches *switc
     memcpy(layout->stage_at, sizes->stage_at, sizeof layout->stage_at);
     layout->input_bytes = sizes->at_once * sizes->input;
     layout->sum_bytes = sizes->sum;
+    layout->staying_sums = sizes->staying_sums;
     layout->embeds_late = sizes->embedded > sizes->at_once;
     layout->saved_sets = sizes->saved_sets;
     layout->saved_bytes = sizes->saved_sets > 0 ? sizes->saved_all / sizes->saved_sets : 0;

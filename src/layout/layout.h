@@ -14,7 +14,7 @@
  *
  * Gradients are summed in F32 in every compute dtype. A block's are summed in one of one or two areas that blocks use
  * in turn, so that the padding between parameters stays zero. The embedding's and the head's, to which several items
- * add, are summed in their own gradient memory. */
+ * add, are summed in their own gradient memory; so are those of blocks whose sums stay on the device between rounds. */
 #ifndef AH_LAYOUT_LAYOUT_H
 #define AH_LAYOUT_LAYOUT_H
 
@@ -37,10 +37,10 @@ struct ah_layout_group {
     /* Dedicated device parameters of unsharded blocks, and of embedding and head if they are on the host or there are
      * several ranks; else -1. The same bytes for embedding and head if the plan says so (share_embedding_head). */
     int64_t param_offset;
-    /* Dedicated device gradients, of trained elements, of embedding and head, and of blocks that have frozen
-     * parameters; else -1. Gradients of embedding and head are F32 while they are summed, then narrowed to the compute
-     * dtype in place. Both have the same offset if they share their parameters' buffer and no update of the head waits
-     * for the norm. */
+    /* Dedicated device gradients, of trained elements, of embedding and head, of blocks that have frozen parameters,
+     * and of blocks whose sums stay; else -1. Gradients of embedding and head, and sums that stay, are F32 while they
+     * are summed, then narrowed to the compute dtype in place. Embedding and head have the same offset if they share
+     * their parameters' buffer and no update of the head waits for the norm. */
     int64_t grad_offset;
     int64_t input_offset;            /* blocks and head: the input activation */
     int64_t saved_offset;            /* blocks: activations that are saved or recomputed */
@@ -86,15 +86,17 @@ struct ah_layout {
                                         * none */
     int64_t widened_offset;            /* decoded parameters of the running block, if they are kept in codes */
     /* F32 sums of blocks' gradients: one, or AH_SUM_PLACES if a step has several rounds. -1: gradients are summed in
-     * their own memory, since the compute dtype is F32 and there is one round. */
+     * their own memory, since the compute dtype is F32 and there is one round, or all sums stay. The lowest blocks with
+     * a backward, staying_sums of them, have their sums at grad_offset. */
     int64_t sums_offset, sum_bytes;
+    int staying_sums;
     /* The embedding's backward is in the last round, so that boundary gradients and its saved activations exist for all
      * micro-batches of a step, not only for those of a round. */
     bool embeds_late;
     int64_t tokens_offset, tokens_bytes;   /* of one iteration, as bind/bind.h says; there are two */
     int64_t results_offset, results_bytes; /* of one iteration, as bind/bind.h says; there are two */
     int64_t device_bytes;
-    int64_t host_sums_offset; /* several rounds: sums of all blocks, from block 1 on, between rounds */
+    int64_t host_sums_offset; /* several rounds: sums of the other blocks in their order, between rounds */
     int64_t host_tokens_offset, host_results_offset; /* two of each, as on the device */
     /* ah__host_sets() sets of blocks' host states. The states in a set are as in groups[layers], the first block that
      * is offloaded. */

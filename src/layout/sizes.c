@@ -97,19 +97,27 @@ static int64_t sum_bytes(const struct ah_partition *partition, int group, const 
     return ah__world_size(switches) > 1 ? max_bytes(bytes, parts) : bytes;
 }
 
+int64_t ah__layout_sum_bytes(const struct ah_partition *partition)
+{
+    return round_up(ah__block_group(partition)->trained * (int64_t)sizeof(float));
+}
+
 /* Computes the size of a block's gradient sum, and for how many micro-batches boundary gradients wait for the
  * embedding's backward: if its gradient shares memory with another, for all, since then it comes last. */
 static void measure_sums(struct ah_sizes *sizes, const struct ah_partition *partition,
                          const struct ah_switches *switches)
 {
-    bool rounds = ah__rounds(switches, sizes->micro_batches) > 1;
+    int count = ah__rounds(switches, sizes->micro_batches), trained = ah__trained_blocks(switches);
+    bool rounds = count > 1;
     bool late = partition->shared_group == 0 || ah__share_gradients(switches, partition->step.clips);
     sizes->embedded = late ? sizes->micro_batches : sizes->at_once;
-    sizes->sum = round_up(ah__block_group(partition)->trained * (int64_t)sizeof(float));
+    sizes->sum = ah__layout_sum_bytes(partition);
     if (partition->step.infers)
         return;
-    sizes->sum_places = sizes->sum == 0 ? 0 : rounds ? AH_SUM_PLACES : partition->compute != AH_F32 ? 1 : 0;
-    sizes->host_sums = rounds ? ah__trained_blocks(switches) * sizes->sum : 0;
+    sizes->staying_sums = ah__staying_sums(switches, count);
+    bool in_turn = trained > sizes->staying_sums && sizes->sum > 0;
+    sizes->sum_places = !in_turn ? 0 : rounds ? AH_SUM_PLACES : partition->compute != AH_F32 ? 1 : 0;
+    sizes->host_sums = rounds ? (trained - sizes->staying_sums) * sizes->sum : 0;
 }
 
 static void measure_groups(struct ah_sizes *sizes, const struct ah_partition *partition,
@@ -364,7 +372,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     int unsharded = switches->unsharded - ah__unsharded_frozen(switches);
     *device = (switches->buffers + unsharded) * sizes.buffer[AH_CLASS_BLOCK] + frozen_bytes(&sizes, switches) +
               parts * sizes.host_grad[AH_CLASS_BLOCK] + frozen * sizes.frozen[AH_CLASS_BLOCK] +
-              ah__trained_blocks(switches) * sizes.block_grad +
+              (ah__trained_blocks(switches) - sizes.staying_sums) * sizes.block_grad + sizes.staying_sums * sizes.sum +
               ah__trained_on_device(switches) * sizes.device_states[AH_CLASS_BLOCK] +
               ah__inputs_count(switches) * sizes.at_once * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);

@@ -16,6 +16,9 @@ int64_t ah__layout_buffer_bytes(const struct ah_partition *partition, const stru
 /* Returns the device bytes that an unsharded block takes more than a sharded one. */
 int64_t ah__layout_whole_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
 
+/* Returns the bytes of a block's gradient sum. */
+int64_t ah__layout_sum_bytes(const struct ah_partition *partition);
+
 /* Returns the host bytes that one more set of shadow states adds. */
 int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
 
@@ -73,14 +76,14 @@ struct ah_sizes {
     int64_t host_grad[AH_SIZED_COUNT];    /* this rank's part of the gradient, on the host */
     int64_t summed[AH_SIZED_COUNT];       /* one group's gradient where it is summed in F32; not rounded up */
     bool own_grads;                       /* gradients of blocks have memory of their own, not buffers */
-    int64_t block_grad;                   /* of each block */
+    int64_t block_grad;                   /* of each block whose sum does not stay */
     int64_t stage_at[AH_STATE_COUNT + 1]; /* offsets in a staging buffer: of the chunk's states, then of its gradient */
     int64_t stages;                       /* all staging buffers */
     int64_t widened;                      /* decoded parameters of a block, if they are kept in codes */
     int64_t sum;                          /* F32 sum of a block's gradient */
-    int sum_places;    /* sums on the device; 0: gradients are summed in their own memory, in the same
-                                        * dtype */
-    int64_t host_sums; /* sums of all blocks between rounds; 0: there is one round */
+    int sum_places;    /* sums on the device that blocks use in turn; 0: gradients are summed in their own memory */
+    int staying_sums;  /* blocks whose sums stay on the device between rounds, and are their gradients */
+    int64_t host_sums; /* sums of the other blocks between rounds; 0: there is one round */
     /* F32. The embedding's is not rounded up: the region ends with it. If both share memory, the head's is 0 and the
      * embedding's is for both. */
     int64_t head_grad, embedding_grad;

@@ -136,7 +136,8 @@ static double round_share(const struct ah_switches *switches, const struct ah_pr
 static int64_t sums_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t ns)
 {
     bool sums = ah__block_group(predictor->partition)->trained > 0;
-    return sums ? (ah__plan_rounds(switches, predictor) - 1) * ah__trained_blocks(switches) * ns : 0;
+    int rounds = ah__plan_rounds(switches, predictor);
+    return sums ? (rounds - 1) * (ah__trained_blocks(switches) - ah__staying_sums(switches, rounds)) * ns : 0;
 }
 
 /* Returns true if the embedding stays on the device after its first fetch. */
@@ -145,16 +146,15 @@ static bool embedding_stays(const struct ah_switches *switches, const struct ah_
     return ah__embedding_stays(switches, predictor->partition->groups[0].trained == 0);
 }
 
-/* Returns the time of prefetches for forward: of blocks in each round, of embedding and head in each round only if they
- * share a buffer. */
+/* Returns the time of prefetches for forward: of embedding and head in each round only if they share a buffer. */
 static int64_t prefetches_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
     int64_t rounds = ah__plan_rounds(switches, predictor), ends = switches->share_embedding_head ? rounds : 1;
     if (embedding_stays(switches, predictor))
         fetch.e = 0;
-    fetch = (struct triple){ends * fetch.e, rounds * fetch.b, ends * fetch.h};
-    return on_host_ns(switches, fetch, switches->offload_optimizer);
+    fetch = (struct triple){ends * fetch.e, fetch.b, ends * fetch.h};
+    return on_host_ns(switches, fetch, ah__plan_fetches(switches, predictor));
 }
 
 /* Returns the time in which activations are offloaded, or fetched back. */
@@ -171,7 +171,7 @@ static int64_t activations_ns(const struct ah_switches *switches, const struct a
 static int64_t disk_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     const struct ah_costs *costs = &predictor->costs;
-    return ah__plan_rounds(switches, predictor) * ah__plan_disk_fetches(switches) * costs->disk_params_ns +
+    return ah__plan_disk_fetches(switches, predictor) * costs->disk_params_ns +
            ah__trained_on_disk(switches) * (costs->disk_gradient_ns + costs->disk_read_ns + costs->disk_write_ns);
 }
 

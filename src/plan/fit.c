@@ -55,6 +55,13 @@ int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_
     return may && ah__world_size(switches) > 1 ? switches->layers - switches->offload_optimizer : 0;
 }
 
+int ah__plan_most_sums(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    bool may = ah__policy_uses(predictor->policy, AH_SWITCH_device_sums);
+    bool any = ah__plan_rounds(switches, predictor) > 1 && ah__block_group(predictor->partition)->trained > 0;
+    return may && any ? ah__trained_blocks(switches) : 0;
+}
+
 bool ah__plan_shares_ends(const struct ah_predictor *predictor)
 {
     return ah__policy_uses(predictor->policy, AH_SWITCH_share_embedding_head) && !predictor->count_bytes &&
@@ -129,6 +136,20 @@ static void unsharded_fit(struct ah_plan *plan, const struct ah_predictor *predi
     plan->device_peak_bytes += whole * bytes;
 }
 
+/* Leaves as many sums on the device as fit. The plan has none there yet, and its peaks are known. */
+static void sums_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    int most = ah__plan_most_sums(&plan->switches, predictor);
+    int64_t room = budget->device_bytes - plan->device_peak_bytes;
+    if (most == 0)
+        return;
+    int64_t bytes = ah__layout_sum_bytes(predictor->partition);
+    if (budget->device_bytes && most * bytes > room)
+        most = room > 0 ? (int)(room / bytes) : 0;
+    plan->switches.device_sums = most;
+    ah__plan_measure(plan, predictor);
+}
+
 /* Adds as many buffers as are useful and fit. The plan has the fewest, and its peaks are known. */
 static void buffers_add(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
@@ -193,11 +214,14 @@ static bool all_whole_fit(struct ah_plan *plan, const struct ah_predictor *predi
 void ah__plan_fill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     const struct ah_fixed *fixed = &predictor->fixed;
-    bool is_fixed = ah__is_fixed(fixed, AH_SWITCH_unsharded);
-    plan->switches.unsharded = is_fixed ? fixed->at.unsharded : 0;
+    bool unsharded = ah__is_fixed(fixed, AH_SWITCH_unsharded), sums = ah__is_fixed(fixed, AH_SWITCH_device_sums);
+    plan->switches.unsharded = unsharded ? fixed->at.unsharded : 0;
+    plan->switches.device_sums = sums ? fixed->at.device_sums : 0;
     ah__plan_measure(plan, predictor);
-    if (!is_fixed)
+    if (!unsharded)
         unsharded_fit(plan, predictor, budget);
+    if (!sums)
+        sums_fit(plan, predictor, budget);
 }
 
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
@@ -211,6 +235,7 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
     switches->buffers = buffers ? fixed->at.buffers : least;
     switches->shadows = shadows ? fixed->at.shadows : 0;
     switches->unsharded = unsharded ? fixed->at.unsharded : 0;
+    switches->device_sums = ah__is_fixed(fixed, AH_SWITCH_device_sums) ? fixed->at.device_sums : 0;
     ah__plan_measure(plan, predictor);
     if (!ah__plan_within(plan, budget) || (buffers && switches->buffers < least))
         return false;

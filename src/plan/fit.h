@@ -38,7 +38,10 @@ int ah__plan_passes(const struct ah_predictor *predictor);
  * that it updates. */
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
-/* Adds as many unsharded blocks as fit, and sets both peaks. */
+/* Returns the most blocks whose sums may stay on the device: with several passes all that have any. */
+int ah__plan_most_sums(const struct ah_switches *switches, const struct ah_predictor *predictor);
+
+/* Adds as many unsharded blocks, and as many sums on the device, as fit, and sets both peaks. */
 void ah__plan_fill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
 /* Returns true if under the policy embedding and head of this model may share a buffer in plans that allow it. */

@@ -48,6 +48,9 @@ int ah__plan_check_policy(const struct ah_plan *plan, const struct ah_predictor 
                         "--plan: unsharded=%d: found one rank that computes with what stays there anyway, expected "
                         "unsharded=0",
                         plan->switches.unsharded);
+    if (plan->switches.device_sums > 0 && ah__plan_rounds(&plan->switches, predictor) == 1)
+        return ah__fail(AH_EINPUT, "--plan: sums=%d: found one pass, which has no sums between passes, expected sums=0",
+                        plan->switches.device_sums);
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
     if (plan->switches.buffers < ah__sched_min_buffers(&config))

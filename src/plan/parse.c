@@ -43,7 +43,9 @@ static void places_fill(struct ah_switches *switches, unsigned given, const stru
     if (!is_given(given, AH_SWITCH_head_on_host))
         switches->head_on_host = switches->offload_optimizer > 0;
     if (!is_given(given, AH_SWITCH_passes))
-        switches->passes = 1;
+        switches->passes = ah__placed_passes(predictor);
+    if (!is_given(given, AH_SWITCH_device_sums) && predictor->policy->accumulates && switches->passes > 1)
+        switches->device_sums = ah__trained_on_device(switches);
     if (!is_given(given, AH_SWITCH_prefetch_distance))
         switches->prefetch_distance = ah__plan_farthest_refetch(switches);
     if (!is_given(given, AH_SWITCH_chunks))
@@ -70,6 +72,8 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
     if (is_given(given, AH_SWITCH_shadows))
         fitted.switches.shadows = plan->switches.shadows;
     ah__plan_fill(&fitted, predictor, budget);
+    if (is_given(given, AH_SWITCH_device_sums) || predictor->policy->accumulates)
+        fitted.switches.device_sums = plan->switches.device_sums;
     if (is_given(given, AH_SWITCH_unsharded)) {
         fitted.switches.unsharded = plan->switches.unsharded;
         if (!is_given(given, AH_SWITCH_buffers))

@@ -5,6 +5,16 @@
 
 enum { GATHERED_AHEAD = 2 };
 
+int ah__placed_passes(const struct ah_predictor *predictor)
+{
+    int most = ah__micro_batches(predictor->partition);
+    if (ah__is_fixed(&predictor->fixed, AH_SWITCH_passes))
+        return predictor->fixed.at.passes;
+    if (!predictor->policy->accumulates || ah__predictor_world_size(predictor) > 1)
+        return 1;
+    return most < AH_SCHED_MOST_PASSES ? most : AH_SCHED_MOST_PASSES;
+}
+
 bool ah__placed_get(struct ah_plan *out, const struct ah_predictor *predictor, int index)
 {
     struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
@@ -15,7 +25,9 @@ bool ah__placed_get(struct ah_plan *out, const struct ah_predictor *predictor, i
     switches->frozen_blocks = predictor->partition->frozen_blocks;
     ah__switches_clamp(switches);
     switches->world_size = ah__predictor_world_size(predictor);
-    switches->chunks = switches->passes = 1;
+    switches->chunks = 1;
+    switches->passes = ah__placed_passes(predictor);
+    switches->device_sums = switches->passes > 1 ? switches->device_sums : 0;
     int least = ah__plan_min_buffers(switches, predictor);
     if (switches->world_size > 1) /* no block is unsharded: buffers that gathering needs, and one block ahead */
         switches->buffers = least + GATHERED_AHEAD;

@@ -9,6 +9,10 @@
  * there are fewer placements. */
 bool ah__placed_get(struct ah_plan *out, const struct ah_predictor *predictor, int index);
 
+/* Returns the passes of a system's plans: as many as micro-batches, if it runs each through the whole model, or the
+ * number that is fixed. */
+int ah__placed_passes(const struct ah_predictor *predictor);
+
 /* Finds the smallest placements. */
 void ah__placed_least(struct ah_least *out, const struct ah_predictor *predictor, const struct ah_budget *budget);
 /* Finds the fastest placement that may run: any that fits, or of a system that takes the first that fits only that one.

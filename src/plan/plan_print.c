@@ -155,6 +155,9 @@ static void print_buffers(struct ah_buf *buf, const struct ah_switches *switches
     if (switches->passes > 1)
         ah__buf_printf(buf, "  %-14s  %d rounds over the model, each of a part of the micro-batches\n", "passes",
                        switches->passes);
+    if (switches->passes > 1 && switches->device_sums > 0)
+        ah__buf_printf(buf, "  %-14s  of the first %d block%s with a backward stay on the device between passes\n",
+                       "sums", switches->device_sums, switches->device_sums == 1 ? "" : "s");
     if (switches->share_embedding_head)
         ah__buf_printf(buf, "  %-14s  embedding and head use one device buffer in turn\n", "shared");
     if (switches->offload_params > 0)

@@ -95,11 +95,20 @@ bool ah__predictor_spills(const struct ah_predictor *predictor)
            predictor->profile->drive.read_bytes_per_s > 0;
 }
 
-int ah__plan_disk_fetches(const struct ah_switches *switches)
+int ah__plan_fetches(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    int kept = ah__trained_on_host(switches) - ah__trained_on_disk(switches);
-    int again = switches->offload_params - kept;
-    return switches->disk_blocks + (again > 0 ? again : 0);
+    int rounds = ah__plan_rounds(switches, predictor), kept = ah__trained_on_host(switches) - switches->offload_params;
+    if (predictor->policy->leaves_each_round)
+        kept = 0;
+    return rounds * (switches->offload_optimizer - kept) + kept;
+}
+
+int ah__plan_disk_fetches(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    int above = ah__trained_on_host(switches) - ah__trained_on_disk(switches);
+    int again = switches->offload_params > above ? switches->offload_params - above : 0;
+    int kept = ah__trained_on_disk(switches) - again;
+    return ah__plan_rounds(switches, predictor) * (2 * again + ah__frozen_on_disk(switches)) + kept;
 }
 
 struct ah_switches ah__predictor_lowest(const struct ah_predictor *predictor)
@@ -235,8 +244,7 @@ static void measure_disk(struct ah_plan *plan, const struct ah_predictor *predic
     plan->disk_peak_bytes = ah__layout_disk_bytes(predictor->partition, switches);
     plan->disk_endurance_bytes = predictor->profile->drive.endurance_bytes;
     plan->disk_written_bytes = ah__trained_on_disk(switches) * (traffic.states + traffic.gradient);
-    plan->disk_read_bytes = plan->disk_written_bytes +
-                            ah__plan_rounds(switches, predictor) * ah__plan_disk_fetches(switches) * traffic.fetched;
+    plan->disk_read_bytes = plan->disk_written_bytes + ah__plan_disk_fetches(switches, predictor) * traffic.fetched;
 }
 
 void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor)

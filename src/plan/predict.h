@@ -38,8 +38,9 @@ bool ah__predictor_stages(const struct ah_predictor *predictor);
 
 /* Returns true if the search may keep blocks on disk: the policy allows it, and the profile has a drive. */
 bool ah__predictor_spills(const struct ah_predictor *predictor);
-/* Returns how many fetches of blocks a round makes from disk. */
-int ah__plan_disk_fetches(const struct ah_switches *switches);
+/* Return how many fetches of blocks a step makes for forward; how many, for forward and backward, from disk. */
+int ah__plan_fetches(const struct ah_switches *switches, const struct ah_predictor *predictor);
+int ah__plan_disk_fetches(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
 /* Returns ah__switches_lowest() for the partition and the profile's ranks. */
 struct ah_switches ah__predictor_lowest(const struct ah_predictor *predictor);

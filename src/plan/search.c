@@ -415,7 +415,8 @@ int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, c
 {
     struct ah_plan best = {.step_ns = 0};
     *report = (struct ah_search_report){0};
-    bool several = !ah__is_fixed(&predictor->fixed, AH_SWITCH_passes) && ah__plan_most_passes(predictor) > 1;
+    bool several = !ah__is_fixed(&predictor->fixed, AH_SWITCH_passes) && ah__plan_most_passes(predictor) > 1 &&
+                   !ah__policy_is_placed(predictor->policy);
     bool fits = true;
     if (several)
         AH_TRY(ah__plan_any_fits(&fits, predictor, budget));

@@ -100,6 +100,7 @@ const struct ah_row ah__rows[] = {
     {AH_SWITCH_prefetch_distance, AH_ROLE_ORDER, most_ahead},
     {AH_SWITCH_shadows, AH_ROLE_REST, most_shadows},
     {AH_SWITCH_unsharded, AH_ROLE_REST, ah__plan_most_unsharded},
+    {AH_SWITCH_device_sums, AH_ROLE_REST, ah__plan_most_sums},
     {AH_SWITCH_disk_blocks, AH_ROLE_SPILL, most_on_disk},
     {AH_SWITCH_disk_ahead, AH_ROLE_ORDER, most_read_ahead},
 };
@@ -202,7 +203,7 @@ bool ah__space_complete(struct ah_plan *plan, enum ah_completion completion, con
          overtakes = switches->out_of_order == AH_AS_FAR_AS_IT_GOES;
     ah__space_settle(switches, predictor);
     int wanted = switches->buffers, least = ah__plan_min_buffers(switches, predictor);
-    switches->shadows = switches->unsharded = 0; /* they take the memory that is left */
+    switches->shadows = switches->unsharded = switches->device_sums = 0; /* they take the memory that is left */
     if (recomputes) {
         switches->buffers = wanted < least ? least : wanted;
         if (!least_recomputation(plan, predictor, budget) && !ah__is_fixed(fixed, AH_SWITCH_offload_params))

@@ -54,7 +54,7 @@ int ah__trim(struct ah_plan *best, struct ah_trials *trials, int64_t warm_ns)
                             best->step_ns));
     plan = *best;
     ah__plan_fill(&plan, trials->predictor, trials->budget);
-    if (plan.switches.unsharded > best->switches.unsharded)
+    if (plan.switches.unsharded > best->switches.unsharded || plan.switches.device_sums > best->switches.device_sums)
         AH_TRY(keep(&kept, best, trials, &plan.switches, best->step_ns - 1));
     int64_t step_ns = best->step_ns, longer_ns = step_ns + step_ns / MUST_GAIN;
     longer_ns = longer_ns < warm_ns ? longer_ns : warm_ns;

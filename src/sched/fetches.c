@@ -30,8 +30,10 @@ static bool place_left(const struct ah_sched *sched, struct ah_next *next)
 static int device_buffers_left(const struct ah_sched *sched)
 {
     int all = ah__sched_device_buffers(&sched->config, true);
-    int on_device = ah__trained_on_device(&sched->config.switches);
+    int on_device = ah__trained_on_device(&sched->config.switches),
+        in_buffers = ah__sched_device_gradients(&sched->config);
     int claimed = on_device - (sched->lowest_gradient - 1 - sched->config.switches.frozen_blocks);
+    claimed = claimed < in_buffers ? claimed : in_buffers;
     bool wait = sched->config.clips && sched->config.switches.world_size == 1;
     return !wait || claimed <= 0 ? all : all - claimed;
 }
@@ -50,7 +52,7 @@ static int buffers_kept(const struct ah_sched *sched, const struct step *step)
     if (last_backward_left) {
         int left = device_buffers_left(sched);
         bool early = sched->groups[step->partition].frozen; /* gradients of blocks on the host are left, too */
-        return early && left == 0 && !sched->config.own_gradients ? 1 : left;
+        return early && left == 0 && !ah__sched_own_gradients(&sched->config) ? 1 : left;
     }
     bool casts_left = sched->compute.round < round ||
                       ah__step_next(&sched->compute)->partition < ah__first_on_host(&sched->config.switches);

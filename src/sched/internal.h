@@ -34,6 +34,8 @@ struct group {
     bool frozen;                /* a block without backward: its parameters never change */
     bool refetches;             /* releases its parameters between forward and backward */
     bool releases;              /* releases its parameters after forward */
+    bool kept;                  /* its fetched parameters stay on the device from round to round of an iteration */
+    bool sum_stays;             /* its sum does, too, and becomes its gradient there */
     bool casts;      /* the compute lane copies its parameters into a buffer, for forward and again for backward */
     bool unsharded;  /* a block: its parameters have device memory of their own, which updates write */
     bool casts_once; /* not a block: its parameters are copied into the buffer shared by embedding and head, and stay
@@ -85,8 +87,8 @@ struct disk_chunk {
     struct item_event arrived, updated;
 };
 
-/* The rounds of an iteration in which a step runs. */
-enum step_rounds { ROUNDS_ALL, ROUNDS_FIRST, ROUNDS_LAST, ROUNDS_BUT_FIRST, ROUNDS_BUT_LAST };
+/* The rounds of an iteration in which a step runs; ROUNDS_KEPT: in the first, evaluations in all. */
+enum step_rounds { ROUNDS_ALL, ROUNDS_FIRST, ROUNDS_KEPT, ROUNDS_LAST, ROUNDS_BUT_FIRST, ROUNDS_BUT_LAST };
 
 struct step {
     enum ah_item_kind kind;
@@ -271,11 +273,13 @@ static inline bool ah__stays(const struct ah_sched *sched, const struct group *g
 
 /* Returns true if a round has the step; some rounds lack steps of others. */
 bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_t round);
-/* Returns the number of the use of a sum buffer that a block makes in a round, counted since the run began. */
+/* Returns the number of the use of a sum buffer that a block makes in a round, counted since the run began. Blocks
+ * whose sums stay have none. */
 static inline int64_t ah__sum_use(const struct ah_sched *sched, int block, int64_t round)
 {
     const struct ah_switches *switches = &sched->config.switches;
-    return round * ah__trained_blocks(switches) + switches->layers - block;
+    int taking_turns = ah__trained_blocks(switches) - ah__staying_sums(switches, sched->rounds);
+    return round * taking_turns + switches->layers - block;
 }
 
 /* Returns the number of steps of a list in a round. */
@@ -333,6 +337,10 @@ static inline bool ah__sched_evicts(const struct ah_sched *sched)
     return sched->config.policy->evicts && sched->config.switches.world_size == 1;
 }
 
+/* Returns true if no block's gradient is in a buffer. */
+bool ah__sched_own_gradients(const struct ah_sched_config *config);
+/* Returns the number of blocks optimized on the device whose gradients are in buffers. */
+int ah__sched_device_gradients(const struct ah_sched_config *config);
 /* Returns how many buffers the blocks optimized on the device need at the same time. */
 int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward);
 

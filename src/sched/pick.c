@@ -109,7 +109,7 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
     if (!head_gradient_over(sched, next) || !ah__activations_here(sched, next) || !ah__sum_place_ready(sched, next))
         return false;
     item->param_buffer = group->param_buffer;
-    return !group->pooled || item->unfinished || sched->config.own_gradients ||
+    return !group->pooled || item->unfinished || sched->config.own_gradients || group->sum_stays ||
            buffer_take(sched, next, &item->grad_buffer);
 }
 

@@ -1,4 +1,5 @@
-/* L2L (2020): one block on the device at a time, everything in series, all optimizer states on the host. */
+/* L2L (2020): one block on the device at a time, everything in series, all optimizer states on the host. A block runs
+ * all micro-batches before the next block runs, as published, so a step has one pass. */
 #include "sched/internal.h"
 
 static bool nothing_runs(const struct ah_sched *sched)

@@ -3,7 +3,8 @@
  * blocks, in backward the gradients of the latest. A chunk is in one memory at a time, so evicting is a copy, even of
  * parameters that have not changed. Gradients replace parameters. After the whole backward the chunks are updated, on
  * the device if their states fit there, else on the host: gradient to the host, update, parameters back, of one chunk
- * during the update of another. */
+ * during the update of another. Its code has no accumulation of gradients, since they replace parameters; here each
+ * micro-batch runs through the whole model, with sums as in ZeRO-Offload. */
 #include "sched/internal.h"
 
 /* The next forward begins when all updates are over; by then the parameters of all chunks but the last are back.
@@ -55,6 +56,7 @@ const struct ah_policy ah__policy_patrickstar = {
     .description = "chunks fetched on demand and evicted by copies, updated after backward",
     .overtakes = true, /* chunks that stay return right after their update, before evicted ones are fetched */
     .evicts = true,
+    .accumulates = true,
     .earliest_gradient = true,
     .earliest_update = true,
     .may_compute = computes_alone,

@@ -4,7 +4,8 @@
  * served, and block i's update must be over before block i-W's backward starts. Nothing crosses the end of the
  * iteration. W is the number of blocks on the device: by its own rule the smallest that hides transfers behind W blocks
  * of compute, else the largest that fits; `stronghold-best` uses the W that makes the step shortest, which its authors
- * do not. */
+ * do not. Each micro-batch runs through the whole model, and the window moves over it each time. The sums of the first
+ * W blocks stay on the device; those of the others return to the host as gradients do. */
 #include "sched/internal.h"
 
 static int window(const struct ah_sched *sched)
@@ -16,6 +17,8 @@ static bool back_pressure(const struct ah_sched *sched, const struct ah_item *it
 {
     int above = item->partition + window(sched);
     if (item->kind != AH_ITEM_BACKWARD || item->partition < 1 || above > sched->config.switches.layers)
+        return true;
+    if (!ah__ends_iteration(sched, item->round)) /* the places of sums limit how many are on their way */
         return true;
     const struct group *group = &sched->groups[above];
     return !group->on_host || ah__sched_update_over(sched, above);
@@ -48,7 +51,8 @@ static bool windows(struct ah_switches *out, int layers, int index)
                                 .offload_params = on_host > blocks ? on_host - blocks : 0,
                                 .offload_optimizer = on_host,
                                 .buffers = on_host ? blocks + NEXT + gradients : 1,
-                                .prefetch_distance = blocks};
+                                .prefetch_distance = blocks,
+                                .device_sums = blocks};
     return blocks <= layers;
 }
 
@@ -70,6 +74,8 @@ const struct ah_policy ah__policy_stronghold = {
     .name = "stronghold",
     .description = "a window of blocks moves over the model",
     .barrier = true,
+    .accumulates = true,
+    .leaves_each_round = true,
     .may_compute = back_pressure,
     .may_fetch = window_reached,
     .first_fit = true,
@@ -81,6 +87,8 @@ const struct ah_policy ah__policy_stronghold_best = {
     .name = "stronghold-best",
     .description = "stronghold with the fastest window instead of its rule's",
     .barrier = true,
+    .accumulates = true,
+    .leaves_each_round = true,
     .may_compute = back_pressure,
     .may_fetch = window_reached,
     .placement = windows,

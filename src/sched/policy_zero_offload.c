@@ -1,6 +1,8 @@
 /* ZeRO-Offload (USENIX ATC 2021): all compute parameters on the device, all optimizer states on the host. Gradients are
  * offloaded in backward order while backward runs. After the whole backward the host updates all groups in order, one
- * group's update during the return of the one before; the next forward starts when the last parameters have arrived. */
+ * group's update during the return of the one before; the next forward starts when the last parameters have arrived.
+ * Each micro-batch runs through the whole model: parameters stay, the sum of its gradients so far comes from the host,
+ * is added to on the device and returns, as DeepSpeed does it (async_accumulate_grad_in_cpu_via_gpu). */
 #include "sched/internal.h"
 
 enum { BUCKETS = 2 }; /* gradients on the device: one being written, one being offloaded */
@@ -20,6 +22,7 @@ const struct ah_policy ah__policy_zero_offload = {
     .name = "zero-offload",
     .description = "parameters on the device, optimizer on the host after the whole backward",
     .all_at_once = true,
+    .accumulates = true,
     .earliest_update = true,
     .may_update = ah__sched_backward_over,
     .placement = all_states_on_the_host,

@@ -21,15 +21,17 @@ int ah__sched_min_buffers(const struct ah_sched_config *given)
     if (config->switches.world_size > 1) /* nothing stays: every block is gathered again */
         return device ? device : rank_least(config);
     int least = on_host == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
-    if (config->own_gradients) /* a re-fetched block, besides those that stay */
-        least = held + (config->switches.offload_params > 0 ? 1 : 0);
+    bool comes = config->switches.offload_params > 0 || (config->rounds > 1 && passes); /* while others stay */
+    if (ah__sched_own_gradients(config))
+        least = held + (comes ? 1 : 0);
     least = least > passes ? least : passes; /* a block that has served when others come */
     int at_once = config->switches.offload_optimizer + ah__sched_device_buffers(config, false);
     if (config->policy->all_at_once && at_once > least)
         least = at_once;
     if (on_host && device)
         device = device > 2 ? device : 2;
-    int none = config->own_gradients ? 0 : 1; /* blocks on the device need no buffer besides frozen parameters */
+    int none =
+        ah__sched_own_gradients(config) ? 0 : 1; /* blocks on the device need no buffer besides frozen parameters */
     return least > device ? least : device > 0 ? device : none;
 }
 
@@ -48,6 +50,9 @@ static void groups_init(struct ah_sched *sched)
         group->frozen = ah__is_frozen(switches, g);
         group->refetches = ah__refetches(switches, g);
         group->releases = ah__releases(switches, g);
+        group->kept = group->pooled && group->on_host && !group->releases && sched->rounds > 1 &&
+                      !config->policy->leaves_each_round;
+        group->sum_stays = ah__sum_stays(switches, sched->rounds, g);
         group->unsharded = ah__unsharded(switches, g);
         group->casts = switches->world_size > 1 && group->pooled && !group->unsharded && !group->releases;
         group->casts_once = !group->pooled && switches->share_embedding_head && !group->on_host;
@@ -130,7 +135,9 @@ static void transfers_init(struct ah_sched *sched)
         if (!sched->groups[i].on_host)
             continue;
         struct step *step = step_add(&sched->fetch, AH_ITEM_PREFETCH, i, AH_PHASE_FORWARD);
-        step->rounds = ah__stays(sched, &sched->groups[i]) ? ROUNDS_FIRST : ROUNDS_ALL;
+        step->rounds = ah__stays(sched, &sched->groups[i]) ? ROUNDS_FIRST
+                       : sched->groups[i].kept             ? ROUNDS_KEPT
+                                                           : ROUNDS_ALL;
         step->chunks = sched->config.switches.chunks;
         add_read(sched, step);
     }
@@ -157,7 +164,8 @@ static void activations_init(struct ah_sched *sched)
 static void sums_init(struct ah_sched *sched)
 {
     const struct ah_switches *switches = &sched->config.switches;
-    for (int i = switches->layers; i > switches->frozen_blocks && sched->rounds > 1 && sched->config.sums_blocks; i--) {
+    int lowest = switches->frozen_blocks + ah__staying_sums(switches, sched->rounds) + 1;
+    for (int i = switches->layers; i >= lowest && sched->rounds > 1 && sched->config.sums_blocks; i--) {
         step_add(&sched->sums_out, AH_ITEM_SUMS_OUT, i, AH_PHASE_BACKWARD)->rounds = ROUNDS_BUT_LAST;
         step_add(&sched->sums_in, AH_ITEM_SUMS_IN, i, AH_PHASE_BACKWARD)->rounds = ROUNDS_BUT_FIRST;
     }

@@ -23,8 +23,10 @@ struct ah_sched_config {
     bool own_gradients;    /* gradients of blocks have memory of their own, not buffers */
     bool frozen_embedding; /* no update changes the embedding */
     /* An iteration has so many rounds over the whole model; 0 and 1: one. Each runs forward and backward of its share
-     * of the micro-batches; norm, offloads and updates are in the last. Between rounds the sums of blocks are on the
-     * host, if any part of a block is trained; those of embedding and head stay on the device. */
+     * of the micro-batches; norm, offloads and updates are in the last. Fetched parameters that stay from forward to
+     * backward stay from round to round, unless the policy says otherwise. Between rounds the sums of blocks are on the
+     * host, if any part of a block is trained, or where the plan says so on the device; those of embedding and head
+     * stay on the device. */
     int rounds, micro_batches;
     bool sums_blocks;
     /* Updates are scaled by a factor that follows from the norm of all gradients of the iteration. Updates on the
@@ -51,10 +53,12 @@ struct ah_policy {
     bool barrier;            /* nothing of iteration k+1 before everything of k is complete */
     bool all_at_once;        /* the first forward waits until the parameters of all groups on the host have arrived */
     bool overtakes; /* parameters that are ready may be fetched before others that are needed earlier but not ready */
-    bool waits_off_lane; /* a fetch without a free buffer is not queued to wait for one, but takes the first that
+    bool waits_off_lane;    /* a fetch without a free buffer is not queued to wait for one, but takes the first that
                           * becomes free */
-    bool gathers_late;   /* several ranks: its plans may have too few buffers to gather ahead */
-    bool evicts;         /* parameters released between forward and backward are copied to the host first */
+    bool gathers_late;      /* several ranks: its plans may have too few buffers to gather ahead */
+    bool evicts;            /* parameters released between forward and backward are copied to the host first */
+    bool accumulates;       /* a published system: its placements run each micro-batch through the whole model */
+    bool leaves_each_round; /* parameters that stay from forward to backward do not stay from round to round */
     /* The earliest block goes first among gradients ready to be offloaded, and among groups ready for their update. */
     bool earliest_gradient, earliest_update;
     /* Gates for FORWARD and BACKWARD, PREFETCH and REFETCH, OFFLOAD, UPDATE_HOST items; null: open. */
@@ -71,10 +75,11 @@ struct ah_policy {
     bool first_fit;
     bool (*suffices)(const struct ah_switches *placement, const struct ah_costs *costs);
 };
-/* Returns true if the search may set a switch under the policy. */
+/* Returns true if the search, or a published system's placement, may set a switch under the policy. */
 static inline bool ah__policy_uses(const struct ah_policy *policy, enum ah_switch index)
 {
-    return ah__switch_table[index].use <= policy->uses && !(policy->without >> index & 1);
+    bool uses = ah__switch_table[index].use <= policy->uses || (index == AH_SWITCH_passes && policy->accumulates);
+    return uses && !(policy->without >> index & 1);
 }
 extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_paper, ah__policy_autohete_fifo,
     ah__policy_resident, ah__policy_zero_offload, ah__policy_patrickstar, ah__policy_stronghold,

@@ -58,14 +58,25 @@ static int rank_buffers(const struct ah_sched_config *config, bool backward)
     return (ahead ? 2 : 1) + (backward && !config->own_gradients ? AH_BUFFERS_OF_GRADIENTS : 0);
 }
 
+bool ah__sched_own_gradients(const struct ah_sched_config *config)
+{
+    int staying = ah__staying_sums(&config->switches, config->rounds);
+    return config->own_gradients || (staying > 0 && staying == ah__trained_blocks(&config->switches));
+}
+
+int ah__sched_device_gradients(const struct ah_sched_config *config)
+{
+    int in_buffers = ah__trained_on_device(&config->switches) - ah__staying_sums(&config->switches, config->rounds);
+    return config->own_gradients || in_buffers < 0 ? 0 : in_buffers;
+}
+
 int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward)
 {
-    const struct ah_switches *switches = &config->switches;
-    int on_device = ah__trained_on_device(switches);
+    int on_device = ah__sched_device_gradients(config);
     int gradients = config->clips ? on_device : 0; /* held until the norm is known */
-    if (switches->world_size > 1)
+    if (config->switches.world_size > 1)
         return rank_buffers(config, backward);
-    if (on_device == 0 || config->own_gradients || !backward)
+    if (on_device == 0 || !backward)
         return 0;
     return gradients > 1 ? gradients : 1;
 }
@@ -75,6 +86,8 @@ bool ah__step_runs(const struct ah_sched *sched, const struct step *step, int64_
     switch (step->rounds) {
     case ROUNDS_FIRST:
         return ah__begins_iteration(sched, round);
+    case ROUNDS_KEPT:
+        return sched->forward_only || ah__begins_iteration(sched, round);
     case ROUNDS_LAST:
         return ah__ends_iteration(sched, round);
     case ROUNDS_BUT_FIRST:
@@ -107,7 +120,7 @@ int ah__sched_count_items(const struct ah_sched *sched)
     if (sched->forward_only)
         return 2 + listed; /* input, loss */
     /* input, loss, norms; an offload and an update for each group on the host; evictions */
-    int evictions = ah__sched_evicts(sched) ? sched->config.switches.offload_params : 0;
+    int evictions = ah__sched_evicts(sched) ? sched->rounds * sched->config.switches.offload_params : 0;
     int updated = sched->fetch.forward_count - ah__frozen_on_host(&sched->config.switches);
     return 3 + evictions + listed + 2 * sched->config.switches.chunks * updated;
 }

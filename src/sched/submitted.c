@@ -92,15 +92,27 @@ static void sum_place_left(struct ah_sched *sched, const struct ah_item *item, s
     event_set(sched, &place->left, event, item->round);
 }
 
+/* Keeps a group's parameters for the next round, as if they were fetched for it. */
+static void params_kept(struct ah_sched *sched, struct group *group)
+{
+    sched->param_buffers[ah__sched_ring(group->param_round)]--;
+    group->fetch.round = ++group->param_round;
+    sched->param_buffers[ah__sched_ring(group->param_round)]++;
+}
+
 static void backward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
     event_set(sched, &group->backward, event, item->round);
-    if (!item->unfinished || !ah__stays(sched, group))
+    bool kept = item->unfinished && group->kept;
+    if (!kept && (!item->unfinished || !ah__stays(sched, group)))
         group->fetch = (struct item_event){0};
     group->refetch = group->reduce = group->update = (struct item_event){0};
     gradient_claimed(sched, item);
-    release_params(sched, group, event);
+    if (kept)
+        params_kept(sched, group);
+    else
+        release_params(sched, group, event);
     sched->lowest_backward = item->partition;
     if (item->unfinished)
         return;

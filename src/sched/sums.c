@@ -13,7 +13,7 @@ bool ah__sum_place_ready(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_item *item = &next->item;
     const struct group *group = &sched->groups[item->partition];
-    if (sched->sums_in.count == 0 || !group->pooled)
+    if (sched->sums_in.count == 0 || !group->pooled || group->sum_stays)
         return true;
     const struct sum_place *place = place_for(sched, item, &item->sum);
     if (item->adds) {

@@ -207,6 +207,21 @@ static inline int ah__round_first(int micro_batches, int rounds, int round)
     return (int)((int64_t)round * micro_batches / rounds);
 }
 
+/* Returns the number of blocks whose sums stay on the device between rounds, where they become gradients: the lowest
+ * with a backward. */
+static inline int ah__staying_sums(const struct ah_switches *switches, int rounds)
+{
+    int trained = ah__trained_blocks(switches);
+    return rounds <= 1 ? 0 : switches->device_sums < trained ? switches->device_sums : trained;
+}
+
+/* Returns true for these blocks. */
+static inline bool ah__sum_stays(const struct ah_switches *switches, int rounds, int group)
+{
+    int index = group - 1 - switches->frozen_blocks;
+    return index >= 0 && index < ah__staying_sums(switches, rounds);
+}
+
 /* Returns the largest number of micro-batches in a round. */
 static inline int ah__round_most(int micro_batches, int rounds)
 {

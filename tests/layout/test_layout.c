@@ -63,6 +63,19 @@ static int64_t sum_size(const struct ah_partition *partition, const struct ah_pl
     return sums > parts ? sums : parts;
 }
 
+/* Rounds of a step, of which the longest has so many micro-batches. */
+static int rounds_of(const struct ah_partition *partition, const struct ah_switches *s)
+{
+    int all = ah__micro_batches(partition), asked = s->passes > 1 && s->world_size == 1 ? s->passes : 1;
+    return asked < all ? asked : all;
+}
+
+/* Blocks whose sums stay on the device between rounds. */
+static int staying_sums(const struct ah_partition *partition, const struct ah_switches *s)
+{
+    return rounds_of(partition, s) > 1 ? s->device_sums : 0;
+}
+
 static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture,
                         const struct ah_plan *plan, const struct ah_layout *layout, int g)
 {
@@ -106,6 +119,9 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
         assert_int_equal(group->frozen_offset, -1);
     if (edge && !gradients_shared(partition, plan)) /* summed there in F32, in every dtype */
         area_add(device, group->grad_offset, sum_size(partition, plan, g));
+    else if (!edge && g > plan->switches.frozen_blocks &&
+             g <= plan->switches.frozen_blocks + staying_sums(partition, &plan->switches))
+        area_add(device, group->grad_offset, partition->groups[g].trained * 4);
     else if (!edge && g > plan->switches.frozen_blocks && frozen > 0)
         area_add(device, group->grad_offset, trained * compute);
     else if (!edge)
@@ -129,13 +145,6 @@ static void shared_areas(struct areas *device, const struct ah_partition *partit
         return;
     assert_int_equal(layout->groups[0].grad_offset, layout->groups[head].grad_offset);
     area_add(device, layout->groups[0].grad_offset, sum > other_sum ? sum : other_sum);
-}
-
-/* Rounds of a step, of which the longest has so many micro-batches. */
-static int rounds_of(const struct ah_partition *partition, const struct ah_switches *s)
-{
-    int all = ah__micro_batches(partition), asked = s->passes > 1 && s->world_size == 1 ? s->passes : 1;
-    return asked < all ? asked : all;
 }
 
 static int at_once(const struct ah_partition *partition, const struct ah_switches *s)
@@ -226,7 +235,9 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);
     int sums = rounds_of(partition, &plan->switches) > 1 ? 2 : partition->compute == AH_F32 ? 0 : 1;
-    sums = partition->groups[partition->layers].trained == 0 ? 0 : sums;
+    bool none = partition->groups[partition->layers].trained == 0 ||
+                staying_sums(partition, &plan->switches) == trained_blocks(&plan->switches);
+    sums = none ? 0 : sums;
     if (sums == 0)
         assert_int_equal(layout->sums_offset, -1);
     for (int i = 0; i < sums; i++)
@@ -290,7 +301,8 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
             area_add(areas, set + ah__state_at(&layout->groups[plan->switches.layers], j),
                      state_size(partition, j, part));
     }
-    for (int i = 0; rounds_of(partition, &plan->switches) > 1 && i < trained_blocks(&plan->switches); i++)
+    int leave = trained_blocks(&plan->switches) - staying_sums(partition, &plan->switches);
+    for (int i = 0; rounds_of(partition, &plan->switches) > 1 && i < leave; i++)
         area_add(areas, layout->host_sums_offset + i * layout->sum_bytes,
                  partition->groups[partition->layers].trained * 4);
     tokens_areas(areas, partition, layout, layout->host_tokens_offset, layout->host_results_offset);
@@ -348,6 +360,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
         fixture.partition.step.master = fixture_draw(&fixture, 0, 1) ? AH_F32 : fixture.partition.compute;
         fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
         plan.switches.passes = (int)fixture_draw(&fixture, 0, 4);
+        plan.switches.device_sums = (int)fixture_draw(&fixture, 0, trained_blocks(&plan.switches));
         fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
         plan.switches.share_embedding_head = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
         if (fixture_draw(&fixture, 0, 1)) {

@@ -197,7 +197,8 @@ static void policies_have_names_and_descriptions(void **state)
     }
     assert_null(ah__policies[count]);
     assert_true(ah_policy_uses("autohete", "passes") && ah_policy_uses("autohete-paper", "shadows"));
-    assert_false(ah_policy_uses("resident", "passes") || ah_policy_uses("autohete-paper", "passes"));
+    assert_true(ah_policy_uses("resident", "passes") && !ah_policy_uses("resident", "staged"));
+    assert_false(ah_policy_uses("l2l", "passes") || ah_policy_uses("autohete-paper", "passes"));
     assert_false(ah_policy_uses("best", "passes") || ah_policy_uses("autohete", "passe"));
     assert_null(ah_policy_description("best"));
     assert_fails(ah_plan_evaluate(&found, &machine.fixture.partition, &machine.profile, &none, "best", NULL), AH_EINPUT,

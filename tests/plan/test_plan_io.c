@@ -165,7 +165,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 23 + AH_SWITCH_COUNT + 5); /* c, p, o, a and disk are there twice */
+    assert_int_equal(keys, 23 + AH_SWITCH_COUNT + 6); /* c, p, o, a, disk and sums are there twice */
     cJSON_Delete(tree);
 }
 

@@ -79,9 +79,14 @@ static void every_placement(enum ah_dtype dtype, double clip, int micro_batches)
     for (int i = 0; ah__policies[i]; i++) {
         const struct ah_policy *policy = ah__policies[i];
         struct ah_switches at;
-        for (int index = 0; policy->placement && policy->placement(&at, TINY_LAYERS, index); index++) {
+        int passes = policy->accumulates ? micro_batches : 1; /* each placement in one pass, too */
+        for (int index = 0; policy->placement && policy->placement(&at, TINY_LAYERS, index / 2); index++) {
             struct ah_sched_config config;
+            if (index % 2 && passes == 1)
+                continue;
             at.layers = TINY_LAYERS;
+            at.passes = index % 2 ? passes : 1;
+            ah__switches_clamp(&at);
             ah__sched_config_of(&config, &at, tiny.partition, policy);
             int least = ah__sched_min_buffers(&config);
             at.buffers = at.buffers > least ? at.buffers : least;
@@ -101,6 +106,8 @@ static void baselines_equal_resident(void **state)
     every_placement(AH_F32, CLIP, 1);
     every_placement(AH_F32, CLIP, 3);
     every_placement(AH_BF16, CLIP, 1);
+    every_placement(AH_BF16, 0, 3);
+    every_placement(AH_BF16, CLIP, 4);
 }
 
 /* Parameters are cast around the blocks that use them, gradients rounded once; clipped on some steps. */

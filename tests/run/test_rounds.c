@@ -21,6 +21,10 @@ static void one_plan(struct tiny *tiny, const struct outcome *expected, int pass
     struct ah_plan plan = {.switches.layers = layers, .policy = "autohete"};
     exact_switches(&plan.switches, 0, tiny->partition, ah__policy_find(plan.policy));
     plan.switches.passes = passes;
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, &plan.switches, tiny->partition, ah__policy_find(plan.policy));
+    int least = ah__sched_min_buffers(&config); /* of several passes, which may be more */
+    plan.switches.buffers = plan.switches.buffers > least ? plan.switches.buffers : least;
     struct ah_dev_options options = {.threads = exact_draw(1, 3),
                                      .host_threads = exact_draw(1, 3),
                                      .link_bytes_per_s = links[exact_draw(0, 2)],

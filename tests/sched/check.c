@@ -263,9 +263,10 @@ static void check_sets(const struct checker *c, int64_t k)
     for (int a = first; a <= last; a++)
         for (int b = first; b <= last; b++) {
             const struct ah_span *ahead = get(c, k, a, AH_ITEM_UPDATE_SPECULATIVE);
-            int set = get(c, k, b, AH_ITEM_PREFETCH)->item.set;
-            assert_true(a == b || get(c, k, a, AH_ITEM_PREFETCH)->item.set != set);
-            assert_true(!ahead || k == 0 || ahead->item.shadow_set != get(c, k, a, AH_ITEM_PREFETCH)->item.set);
+            int set = get(c, fetched_in(c, k, b), b, AH_ITEM_PREFETCH)->item.set;
+            int other = get(c, fetched_in(c, k, a), a, AH_ITEM_PREFETCH)->item.set;
+            assert_true(a == b || other != set);
+            assert_true(!ahead || k == 0 || ahead->item.shadow_set != other);
             assert_in_range(set, 0, sets - 1);
         }
 }
@@ -349,7 +350,7 @@ static void check_round(const struct checker *c, int64_t k)
         after(c, k, 0, AH_ITEM_INPUT, get(c, two_ago, 0, AH_ITEM_BACKWARD), "the last reader of its buffer");
     if (begins(c, k) && two_ago >= 0)
         after(c, k, 0, AH_ITEM_FORWARD, get(c, two_ago, 0, AH_ITEM_RESULT), "what reads the results in its place");
-    if (c->config->policy->barrier && k > 0)
+    if (c->config->policy->barrier && k > 0 && begins(c, k))
         for (int g = 0; g <= head; g++)
             if (on_host(c->config, g) && !is_frozen(c->config, g))
                 after(c, k, 0, AH_ITEM_FORWARD, update_of(c, k - 1, g, 0), "the barrier");
@@ -379,7 +380,7 @@ static void check_buffers(const struct checker *c)
                     hold_add(holds, &count, from, get(c, k, g, AH_ITEM_FORWARD), from->item.param_buffer);
                 continue;
             }
-            if (c->config->own_gradients || !ends(c, k)) {
+            if (c->config->own_gradients || sum_stays(c, g) || !ends(c, k)) {
                 assert_int_equal(backward->item.grad_buffer, -1);
                 if (ends(c, k) && k >= c->of_iteration)
                     after(c, k, g, AH_ITEM_BACKWARD, gradient_end(c, k - c->of_iteration, g),
@@ -396,6 +397,10 @@ static void check_buffers(const struct checker *c)
                 const struct ah_span *cast = get(c, k, g, AH_ITEM_CAST), *again = get_again(c, k, g, AH_ITEM_CAST);
                 hold_add(holds, &count, cast, get(c, k, g, AH_ITEM_FORWARD), cast->item.param_buffer);
                 hold_add(holds, &count, again, backward, again->item.param_buffer);
+            } else if (is_kept(c, g)) {
+                assert_true((fetch != NULL) == begins(c, k));
+                for (int64_t last = k + c->of_iteration - 1; fetch && last < c->rounds; last = c->rounds)
+                    hold_add(holds, &count, fetch, get(c, last, g, AH_ITEM_BACKWARD), fetch->item.param_buffer);
             } else if (fetch) {
                 hold_add(holds, &count, fetch, backward, fetch->item.param_buffer);
             }

@@ -73,14 +73,6 @@ static inline bool ends(const struct checker *c, int64_t k)
     return (k + 1) % c->of_iteration == 0;
 }
 
-/* The round in which a group is fetched for this one: embedding and head once in an iteration, into places of their
- * own. */
-static inline int64_t fetched_in(const struct checker *c, int64_t k, int g)
-{
-    bool end = g == 0 || g > c->config->switches.layers;
-    return end && !c->config->switches.share_embedding_head ? k - k % c->of_iteration : k;
-}
-
 /* The embedding's backward is in the last round alone: its gradient's place is the head's, too. */
 static inline bool is_late(const struct checker *c)
 {
@@ -114,6 +106,32 @@ static inline bool refetches(const struct ah_sched_config *config, int g)
 {
     int first = first_updated(config);
     return g >= first && g < first + config->switches.offload_params && g <= config->switches.layers;
+}
+
+/* A block whose parameters, once fetched, stay for all rounds of an iteration. */
+static inline bool is_kept(const struct checker *c, int g)
+{
+    const struct ah_sched_config *config = c->config;
+    bool block = g >= 1 && g <= config->switches.layers && !is_frozen(config, g);
+    return block && on_host(config, g) && !refetches(config, g) && c->of_iteration > 1 &&
+           !config->policy->leaves_each_round;
+}
+
+/* The sum of a block stays on the device, where it becomes the gradient. */
+static inline bool sum_stays(const struct checker *c, int g)
+{
+    const struct ah_switches *switches = &c->config->switches;
+    return c->of_iteration > 1 && g > switches->frozen_blocks && g <= switches->layers &&
+           g - switches->frozen_blocks <= switches->device_sums;
+}
+
+/* The round in which a group is fetched for this one: once in an iteration embedding and head, into places of their
+ * own, and blocks that are kept. */
+static inline int64_t fetched_in(const struct checker *c, int64_t k, int g)
+{
+    bool end = g == 0 || g > c->config->switches.layers;
+    bool once = (end && !c->config->switches.share_embedding_head) || is_kept(c, g);
+    return once ? k - k % c->of_iteration : k;
 }
 
 /* `later` must exist and start after `earlier`, which must exist, has ended. */

@@ -49,8 +49,9 @@ static void random_baseline(struct ah_sched_config *config)
     struct ah_switches placement;
     int count = 0;
     random_config(config);
-    config->switches.passes = config->rounds = 1;
     config->policy = baselines[draw(0, 4)];
+    bool accumulates = config->policy->accumulates && config->switches.world_size == 1;
+    config->rounds = config->switches.passes = accumulates ? config->micro_batches : 1;
     while (config->policy->placement(&placement, config->switches.layers, count))
         count++;
     assert_true(config->policy->placement(&placement, config->switches.layers, draw(0, count - 1)));
@@ -64,6 +65,7 @@ static void random_baseline(struct ah_sched_config *config)
     config->switches.embedding_on_host = placement.embedding_on_host;
     config->switches.head_on_host = placement.head_on_host;
     config->switches.prefetch_distance = placement.prefetch_distance;
+    config->switches.device_sums = placement.device_sums;
     ah__switches_clamp(&config->switches);
     int least = ah__sched_min_buffers(config);
     config->switches.buffers = placement.buffers > least ? placement.buffers : least;

@@ -293,7 +293,8 @@ class ah_switches(Structure):
         ("passes", c_int),
         ("disk_blocks", c_int),
         ("disk_ahead", c_int),
-        ("reserved", c_int * 11),
+        ("device_sums", c_int),
+        ("reserved", c_int * 10),
     ]
 
 

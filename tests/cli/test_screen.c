@@ -267,8 +267,8 @@ static void control_bytes_are_shown(void **state)
 static void pictures_are_of_the_passes_asked_for(void **state)
 {
     const char *at = folder();
-    run("simulate --model %s/model.json --batch 8 --micro-batch 2 --passes 2 --hardware %s/../hardware/a100-40g.json "
-        "--trace %s/rounds.json --svg %s/rounds.svg",
+    run("simulate --model %s/model.json --batch 8 --micro-batch 2 --plan passes=2,sums=0 "
+        "--hardware %s/../hardware/a100-40g.json --trace %s/rounds.json --svg %s/rounds.svg",
         at, ah_test_source(), at, at);
     assert_ran(0);
     assert_says(program_file("%s/rounds.json", at), "sums in");
@@ -325,8 +325,8 @@ static void a_part_of_a_plan_is_kept(void **state)
     assert_refused("--plan: c=9: found 9, expected at most layers=");
     run("%s --plan passes=9", words);
     assert_refused("--plan: passes=9: found 9, expected at most 4, the micro-batches of a step");
-    run("%s --plan passes=2 --policy resident", words);
-    assert_refused("--plan: passes=2: found policy resident, expected autohete");
+    run("%s --plan passes=2 --policy l2l", words);
+    assert_refused("--plan: passes=2: found policy l2l, expected autohete");
 }
 
 /* A policy that has no such switch stands beside one that has it, in any order, but not alone. */
@@ -336,7 +336,7 @@ static void passes_are_for_policies_that_have_them(void **state)
     snprintf(words, sizeof words, "--model %s/model.json --batch 8 --micro-batch 2 --passes 2 --hardware %s/%s",
              folder(), ah_test_source(), "../hardware/a100-40g.json");
     for (int last = 0; last < 2; last++) {
-        run("simulate %s --policy %s --json 2>/dev/null", words, last ? "resident,autohete" : "autohete,resident");
+        run("simulate %s --policy %s --json 2>/dev/null", words, last ? "l2l,autohete" : "autohete,l2l");
         assert_ran(0);
         cJSON *tree = cJSON_Parse(ran.out);
         for (int i = 0; i < 2; i++) {
@@ -346,8 +346,8 @@ static void passes_are_for_policies_that_have_them(void **state)
         }
         cJSON_Delete(tree);
     }
-    run("simulate %s --policy resident,zero-offload", words);
-    assert_refused("--plan: passes=2: found policy resident, expected autohete");
+    run("simulate %s --policy l2l", words);
+    assert_refused("--plan: passes=2: found policy l2l, expected autohete");
 }
 
 static void advice_knows_gradient_accumulation(void **state)

@@ -46,8 +46,7 @@ static int find_space(struct ah_session *session)
         return AH_OK;
     AH_TRY(ah__disk_free_bytes(bytes, folders));
     *bytes /= session->comm->neighbours;
-    *bytes = *bytes ? *bytes : 1; /* 0 is no limit */
-    return AH_OK;
+    return *bytes ? AH_OK : ah__fail(AH_EINPUT, "%s: found no free space, expected some for blocks on disk", folders);
 }
 
 static int open_device(struct ah_session *session)

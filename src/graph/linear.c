@@ -106,7 +106,7 @@ static struct ah_tensor grouped(struct ah_graph *graph, struct ah_tensor x, stru
 static struct ah_tensor adapt_experts(struct ah_graph *graph, struct ah_tensor x, int weight,
                                       const struct ah_routes *routes, struct ah_tensor y)
 {
-    const char *name = graph->values[weight].name;
+    const char *name = graph->values[graph->values[weight].whole].name;
     const int64_t *dim = graph->values[weight].meta.shape.dim, experts = dim[0], outs = dim[1], ins = dim[2];
     struct ah_tensor a = factor(graph, name, "lora_A", ah_shape3(experts, graph->lora_rank, ins), AH_INIT_UNIFORM);
     struct ah_tensor b = factor(graph, name, "lora_B", ah_shape3(experts, outs, graph->lora_rank), AH_INIT_ZEROS);
@@ -123,7 +123,8 @@ struct ah_tensor ah_graph_grouped_linear(struct ah_graph *graph, struct ah_tenso
     struct ah_tensor y = grouped(graph, x, weight, routes);
     if (!graph->lora_rank || graph->status != AH_OK)
         return y;
-    int status = ah__graph_adapts(&adapts, graph, graph->values[weight.id].name, false);
+    const char *name = graph->values[graph->values[weight.id].whole].name;
+    int status = ah__graph_adapts(&adapts, graph, name, false);
     if (status != AH_OK)
         return ah__graph_remember(graph, status, "adapter");
     return adapts ? adapt_experts(graph, x, weight.id, routes, y) : y;

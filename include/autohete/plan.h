@@ -239,6 +239,8 @@ AH_API int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition
 /* Special sizes of micro-batches: the batch as a whole, and the fastest within the budget. */
 enum { AH_MICRO_BATCH_WHOLE = 0, AH_MICRO_BATCH_AUTO = -1 };
 
+struct ah_hardware;
+
 /* A step of `batch` sequences that may be run in micro-batches; with several ranks (step.world_size) each rank has
  * `batch` sequences. */
 struct ah_micro_batch_options {
@@ -248,7 +250,8 @@ struct ah_micro_batch_options {
     bool packed;                 /* as in struct ah_record_options */
     struct ah_step_options step; /* micro_batches follows from the size and is not read */
     struct ah_tuning tuning;
-    struct ah_dev *dev; /* times are measured on it */
+    struct ah_dev *dev;                 /* times are measured on it */
+    const struct ah_hardware *hardware; /* without dev: whose workspace a step takes; null: none */
     struct ah_budget budget;
     const char *plan; /* "auto", or as for ah_plan_parse */
     const char *policy;
@@ -294,7 +297,6 @@ AH_API int ah_timeline_save_svg(const struct ah_timeline *predicted, const struc
 
 /* ---- hardware one does not own ----------------------------------------------------------------------------------- */
 
-struct ah_hardware;
 struct ah_hardware_info {
     const char *name; /* "a100-40g" */
     const char *description;

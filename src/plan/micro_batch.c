@@ -61,14 +61,14 @@ static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_o
 /* ---- sizes that fit ---------------------------------------------------------------------------------------------- */
 
 /* Makes a profile in which every time is 1 ns, for questions of memory, which do not depend on times. */
-static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev,
-                         bool disk)
+static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition,
+                         const struct ah_micro_batch_options *options)
 {
     *profile = (struct ah_profile){.costs.layers = partition->layers,
                                    .costs.class_count = partition->class_count,
                                    .world_size = ah__step_ranks(partition),
                                    .partition_signature = partition->signature};
-    if (disk) /* at rates that do not matter either */
+    if (options->disk) /* at rates that do not matter either */
         profile->drive = (struct ah_profile_drive){.read_bytes_per_s = 1, .write_bytes_per_s = 1};
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
         for (int class = 0; class < AH_CLASSES_MOST; class ++)
@@ -76,7 +76,9 @@ static int profile_blank(struct ah_profile *profile, const struct ah_partition *
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
             profile->costs.lanes.slowdown[a][b] = 1;
-    return dev ? ah__workspace_bytes(&profile->workspace_bytes, partition, dev) : AH_OK;
+    if (options->dev)
+        return ah__workspace_bytes(&profile->workspace_bytes, partition, options->dev);
+    return options->hardware ? ah__estimate_workspace(&profile->workspace_bytes, partition, options->hardware) : AH_OK;
 }
 
 /* Sets *fits to true if a plan for the partition is within the budget. Nothing is timed. */
@@ -86,7 +88,7 @@ static int partition_fits(bool *fits, const struct ah_partition *partition,
     struct ah_profile profile;
     struct ah_predictor predictor;
     struct ah_plan plan;
-    AH_TRY(profile_blank(&profile, partition, options->dev, options->disk));
+    AH_TRY(profile_blank(&profile, partition, options));
     if (!ah_plan_is_open(options->plan)) {
         int status = ah_plan_parse(&plan, options->plan, partition, &profile, &options->budget, options->policy);
         *fits = status == AH_OK;

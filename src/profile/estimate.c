@@ -284,6 +284,19 @@ static void set_contention(struct estimate *estimate, double waiting)
 
 /* ---- the profile */
 
+int ah__estimate_workspace(int64_t *bytes, const struct ah_partition *partition, const struct ah_hardware *hardware)
+{
+    struct ah_roofline roofline;
+    AH_TRY(ah__roofline_init(&roofline, hardware, partition->compute));
+    *bytes = 0;
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
+        for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
+            int64_t needed = ah__roofline_workspace(&roofline, &partition->code[class].program[kind]);
+            *bytes = needed > *bytes ? needed : *bytes;
+        }
+    return AH_OK;
+}
+
 static void profile_head(struct estimate *estimate, const char *optimizer)
 {
     struct ah_profile *profile = estimate->profile;
@@ -376,6 +389,11 @@ int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *part
     link_init(&estimate);
     profile_head(&estimate, optimizer);
     profile_fill(&estimate);
+    int status = ah__estimate_workspace(&estimate.profile->workspace_bytes, partition, hardware);
+    if (status != AH_OK) {
+        ah_profile_free(estimate.profile);
+        return status;
+    }
     *out = estimate.profile;
     return AH_OK;
 }

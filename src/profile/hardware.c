@@ -20,8 +20,8 @@ const struct ah_figure_row ah__figure_table[AH_FIGURE_COUNT] = {
 
 bool ah__figure_is_optional(enum ah_figure figure)
 {
-    return figure == AH_FIGURE_TRAINING_MOST || figure == AH_FIGURE_PYTORCH_TRAINING ||
-           figure == AH_FIGURE_PYTORCH_ADAM;
+    return figure == AH_FIGURE_MULTIPROCESSORS || figure == AH_FIGURE_TRAINING_MOST ||
+           figure == AH_FIGURE_PYTORCH_TRAINING || figure == AH_FIGURE_PYTORCH_ADAM;
 }
 
 /* ---- a curve: figures keyed by size */

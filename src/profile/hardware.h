@@ -27,6 +27,7 @@ enum ah_figure_group {
     X(MEMORY_EFFICIENCY, DEVICE, "memory_efficiency", FRACTION) /* of the bandwidth, in streaming kernels */           \
     X(ATTENTION_FORWARD, DEVICE, "attention_forward", FRACTION) /* of the best GEMM rate */                            \
     X(ATTENTION_BACKWARD, DEVICE, "attention_backward", FRACTION)                                                      \
+    X(MULTIPROCESSORS, DEVICE, "multiprocessors", COUNT)      /* of a GPU; optional */                                 \
     X(TRAINING_MOST, DEVICE, "training_most", FRACTION)       /* of peak: most flops of any training; optional */      \
     X(PYTORCH_TRAINING, DEVICE, "pytorch_training", FRACTION) /* of peak, reached by PyTorch systems; optional */      \
     X(H2D, LINK, "h2d", BYTES_PER_S)                          /* of each device */                                     \

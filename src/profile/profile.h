@@ -62,4 +62,9 @@ int ah__profile_text(char **out, const struct ah_profile *profile);
 /* Reads a profile from a file's text; `path` is for messages. AH_EINPUT. */
 int ah__profile_parse(struct ah_profile **out, const char *text, size_t length, const char *path);
 
+struct ah_hardware;
+/* Sets *bytes to the workspace that a described device takes beside the programs' own scratch. AH_EINPUT as for
+ * estimates. */
+int ah__estimate_workspace(int64_t *bytes, const struct ah_partition *partition, const struct ah_hardware *hardware);
+
 #endif

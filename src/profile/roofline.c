@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "op/gpu_head.h"
+
 double ah__curve_best(const struct ah_curve *curve)
 {
     double best = 0;
@@ -24,6 +26,8 @@ int ah__roofline_init(struct ah_roofline *out, const struct ah_hardware *hardwar
         .attention_flops_per_s = {best * figure[AH_FIGURE_ATTENTION_FORWARD],
                                   best * figure[AH_FIGURE_ATTENTION_BACKWARD]},
         .kernel_ns = figure[AH_FIGURE_KERNEL],
+        .multiprocessors = llround(figure[AH_FIGURE_MULTIPROCESSORS]),
+        .memory_bytes = llround(figure[AH_FIGURE_MEMORY]),
     };
     return AH_OK;
 }
@@ -56,6 +60,24 @@ static void metas_init(struct metas *metas, const struct ah_call *call)
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
         if (call->out[i].space != AH_SPACE_NONE)
             metas->out[i] = call->out[i].meta;
+}
+
+static bool is_gpu_head(const struct ah_call *call, const struct ah_roofline *roofline)
+{
+    return roofline->multiprocessors > 0 && call->op == AH_OP_LINEAR_CROSS_ENTROPY &&
+           call->out[1].space != AH_SPACE_NONE;
+}
+
+static struct ah_gpu_chunk head_chunk(const struct metas *metas, const struct ah_roofline *roofline)
+{
+    const struct ah_meta *x = &metas->in[0], *logits = &metas->out[1];
+    return ah__gpu_chunk(&(struct ah_gpu_head){.rows = ah__shape_rows(&x->shape),
+                                               .channels = x->shape.dim[2],
+                                               .vocab = logits->shape.dim[1],
+                                               .dtype_bytes = ah__dtype_bytes(logits->dtype),
+                                               .operator_chunk = logits->shape.dim[0],
+                                               .multiprocessors = roofline->multiprocessors,
+                                               .memory_bytes = roofline->memory_bytes});
 }
 
 static double product_rate(const struct ah_roofline *roofline, struct ah_op_product product)
@@ -99,6 +121,8 @@ void ah__roofline_add(struct ah_roofline_time *time, const struct ah_roofline *r
         const struct ah_call *call = &program->calls[i];
         struct metas metas;
         metas_init(&metas, call);
+        if (is_gpu_head(call, roofline))
+            metas.out[1].shape.dim[0] = head_chunk(&metas, roofline).rows;
         double rate = call_rate(call, &metas, roofline);
         double bytes = ah__op_bytes(call->op, metas.in, metas.out, &call->attr);
         double arithmetic_ns = rate > 0 ? call_flops(call, &metas) / rate * 1e9 : 0;
@@ -107,4 +131,19 @@ void ah__roofline_add(struct ah_roofline_time *time, const struct ah_roofline *r
         else
             ah__roofline_add_bytes(time, roofline, bytes);
     }
+}
+
+int64_t ah__roofline_workspace(const struct ah_roofline *roofline, const struct ah_program *program)
+{
+    int64_t most = 0;
+    for (int i = 0; i < program->count; i++) {
+        struct metas metas;
+        if (!is_gpu_head(&program->calls[i], roofline))
+            continue;
+        metas_init(&metas, &program->calls[i]);
+        struct ah_gpu_chunk chunk = head_chunk(&metas, roofline);
+        int64_t bytes = chunk.rows * chunk.stride * ah__dtype_bytes(metas.out[1].dtype);
+        most = chunk.own_logits && bytes > most ? bytes : most;
+    }
+    return most;
 }

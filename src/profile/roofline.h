@@ -13,6 +13,7 @@ struct ah_roofline {
     double bytes_per_s;              /* device memory bandwidth reached by streaming kernels */
     double attention_flops_per_s[2]; /* forward, backward */
     double kernel_ns;
+    int64_t multiprocessors, memory_bytes; /* of a GPU; 0: the device is none, or unknown */
 };
 
 struct ah_roofline_time {
@@ -25,6 +26,8 @@ int ah__roofline_init(struct ah_roofline *out, const struct ah_hardware *hardwar
 /* Adds the program's time to *time. */
 void ah__roofline_add(struct ah_roofline_time *time, const struct ah_roofline *roofline,
                       const struct ah_program *program);
+/* Returns the workspace that a GPU takes for a program's logits, beside the program's own scratch. */
+int64_t ah__roofline_workspace(const struct ah_roofline *roofline, const struct ah_program *program);
 /* Adds the time of a kernel that only moves bytes. */
 void ah__roofline_add_bytes(struct ah_roofline_time *time, const struct ah_roofline *roofline, double bytes);
 

@@ -114,6 +114,7 @@ struct ah_micro_batch_options ah__session_step(const struct ah_session *session)
         .step = step_options(session),
         .tuning = options->tuning,
         .dev = session->dev,
+        .hardware = session->hardware,
         .budget = session->info.budget,
         .plan = options->plan,
         .policy = options->policy,

@@ -155,10 +155,10 @@ static void commands_agree(void **state)
         {"--batch 1 --policy stronghold --device-memory 550MiB", "--moments int8"},
         {"--batch 1 --policy stronghold --device-memory 450MiB", "--master bf16 --moments int8"},
         {"--batch 1 --policy stronghold --device-memory 300MiB", "--lora-rank 16"},
-        {"--batch 1 --policy stronghold --device-memory 150MiB", "--lora-rank 16 --frozen nf4"},
-        {"--batch 1 --policy stronghold --device-memory 150MiB --lora-rank 4", "--frozen int8"},
+        {"--batch 1 --policy stronghold --device-memory 175MiB", "--lora-rank 16 --frozen nf4"},
+        {"--batch 1 --policy stronghold --device-memory 175MiB --lora-rank 4", "--frozen int8"},
         {"--batch 1 --policy stronghold --device-memory 50MiB --host-memory 1MiB", ""},
-        {"--batch 8 --policy stronghold --device-memory 840MiB --micro-batch 8", "--micro-batch 1"},
+        {"--batch 8 --policy stronghold --device-memory 870MiB --micro-batch 8", "--micro-batch 1"},
     };
     const char *root = ah_test_source();
     for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {

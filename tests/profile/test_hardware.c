@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/bundled.h"
 #include "base/file.h"
+#include "op/gpu_head.h"
 #include "profile/estimated.h"
 #include "profile/roofline.h"
 
@@ -141,8 +142,8 @@ static void loading_is_strict(void **state)
          "key 'device.memory_efficiency.value': found 89, expected a number from 0.01 to 1"},
         {"\"source\": \"the configuration\"", "\"source\": \"\"", "key 'device.count.source': found ''"},
         {"\"source\": \"the configuration\", ", "", "key 'device.count.source': found nothing"},
-        {"\"date\": \"2020\"", "\"date\": \"20\"", "key 'device.peak.date': found '20', expected YYYY"},
-        {"\"date\": \"2020\"", "\"date\": \"2020/05\"", "key 'device.peak.date': found '2020/05'"},
+        {"\"date\": \"2020\"", "\"date\": \"20\"", "key 'device.multiprocessors.date': found '20', expected YYYY"},
+        {"\"date\": \"2020\"", "\"date\": \"2020/05\"", "key 'device.multiprocessors.date': found '2020/05'"},
         {"\"2048\"", "\"1000\"", "key 'device.gemm.1000': found this size, expected an integer above 1024"},
         {"\"2048\"", "\"2k\"", "key 'device.gemm.2k'"},
         {"\"value\": 18.6", "\"value\": 27", "key 'link.h2d_both': found 27 GB/s, expected at most 'link.h2d'"},
@@ -539,11 +540,59 @@ static void frozen_parameters_have_no_gradient_to_round(void **state)
     ah_partition_free(frozen);
 }
 
-AH_TEST_CASES("profile/hardware", every_machine_loads_and_names_its_sources, every_file_is_checked,
-              cards_differ_as_their_sheets_say, an_a100_is_what_its_file_says, loading_is_strict,
-              a_machine_names_what_differs, several_devices_need_an_interconnect, names_are_found_or_listed,
-              loading_survives_every_failed_allocation, gemm_rates_follow_the_curve,
-              a_block_takes_what_its_flops_and_bytes_take, copies_and_updates_take_their_bytes,
-              frozen_parameters_have_no_gradient_to_round, published_host_rates_can_be_taken,
-              an_estimate_is_not_faster_than_trainings_were, a_profile_becomes_a_machine, lanes_share_what_they_share,
-              single_precision_has_rates_of_its_own, wrong_options_are_refused, an_estimate_is_a_profile_like_any_other)
+/* A head of 896 channels and 151,936 ids on an RTX 4090 (128 multiprocessors, 23.64 GiB): two tiles for each of 128
+ * would be 37 x 128 tokens, but their logits are to stay below a 64th of the memory, which is 1,305 tokens. So 4,096
+ * tokens are four chunks of 1,024. Without multiprocessors the chunks are the operator's: 288 tokens, by 896 / 3. */
+static void a_gpus_head_takes_more_tokens(void **state)
+{
+    const int64_t memory = (int64_t)(23.64 * 1024 * 1024 * 1024);
+    struct ah_gpu_head head = {.rows = 4096,
+                               .channels = 896,
+                               .vocab = 151936,
+                               .dtype_bytes = 2,
+                               .operator_chunk = 288,
+                               .multiprocessors = 128,
+                               .memory_bytes = memory};
+    struct ah_gpu_chunk chunk = ah__gpu_chunk(&head);
+    assert_true(chunk.own_logits);
+    assert_int_equal(chunk.rows, 1024);
+    assert_int_equal(chunk.stride, 151936);
+    head.vocab = 50257, head.memory_bytes = memory * 64; /* rows begin at 16 bytes; the tiles decide */
+    chunk = ah__gpu_chunk(&head);
+    assert_int_equal(chunk.rows, 4096);
+    assert_int_equal(chunk.stride, 50264);
+    head.rows = 256; /* they fit the operator's scratch as it is, but for the padding */
+    chunk = ah__gpu_chunk(&head);
+    assert_false(chunk.own_logits);
+    assert_int_equal(chunk.rows, 256);
+}
+
+/* The estimate's head is as fast as its larger chunks, and its memory has their workspace. */
+static void an_estimate_has_the_gpus_head(void **state)
+{
+    struct ah_partition *partition = gpt_10b(8, AH_BF16, NULL);
+    struct ah_hardware *known = machine("a100-40g"), *unknown = machine("a100-40g");
+    const struct ah_estimate_options options = {1, NULL, NULL};
+    struct ah_profile *gpu = NULL, *other = NULL;
+    unknown->figure[AH_FIGURE_MULTIPROCESSORS] = 0;
+    assert_ok(ah_profile_estimate(&gpu, partition, known, &options));
+    assert_ok(ah_profile_estimate(&other, partition, unknown, &options));
+    assert_int_equal(other->workspace_bytes, 0);
+    assert_int_equal(gpu->workspace_bytes, (int64_t)2048 * 50264 * 2);
+    assert_true(gpu->costs.ns[AH_ITEM_FORWARD][AH_CLASS_HEAD] <= other->costs.ns[AH_ITEM_FORWARD][AH_CLASS_HEAD]);
+    ah_profile_free(gpu);
+    ah_profile_free(other);
+    ah_hardware_free(known);
+    ah_hardware_free(unknown);
+    ah_partition_free(partition);
+}
+
+AH_TEST_CASES("profile/hardware", a_gpus_head_takes_more_tokens, an_estimate_has_the_gpus_head,
+              every_machine_loads_and_names_its_sources, every_file_is_checked, cards_differ_as_their_sheets_say,
+              an_a100_is_what_its_file_says, loading_is_strict, a_machine_names_what_differs,
+              several_devices_need_an_interconnect, names_are_found_or_listed, loading_survives_every_failed_allocation,
+              gemm_rates_follow_the_curve, a_block_takes_what_its_flops_and_bytes_take,
+              copies_and_updates_take_their_bytes, frozen_parameters_have_no_gradient_to_round,
+              published_host_rates_can_be_taken, an_estimate_is_not_faster_than_trainings_were,
+              a_profile_becomes_a_machine, lanes_share_what_they_share, single_precision_has_rates_of_its_own,
+              wrong_options_are_refused, an_estimate_is_a_profile_like_any_other)

@@ -349,6 +349,7 @@ class ah_micro_batch_options(Structure):
         ("step", ah_step_options),
         ("tuning", ah_tuning),
         ("dev", c_void_p),
+        ("hardware", c_void_p),
         ("budget", ah_budget),
         ("plan", c_char_p),
         ("policy", c_char_p),

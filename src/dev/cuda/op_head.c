@@ -2,11 +2,11 @@
  * of the input and the weight. The weight's gradient is a sum over chunks, in their order.
  *
  * Rows of logits begin at multiples of 16 bytes for every vocabulary (50257 is odd), since cuBLASLt's fast kernels and
- * the wide accesses of the loss's kernel need this. The operator's chunks suit a processor: a GPU takes more tokens at
- * once, in its own workspace. */
+ * the wide accesses of the loss's kernel need this. */
 #include "dev/cuda/gemm.h"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
+#include "op/gpu_head.h"
 
 /* The products of one chunk. */
 enum product { LOGITS, DX, DWEIGHT, PRODUCTS };
@@ -92,45 +92,20 @@ static int products_init(struct ah_cuda_gemm out[PRODUCTS], struct ah_cuda_call 
     return AH_OK;
 }
 
-/* Returns the tokens of a chunk that keep this GPU busy, by shape and GPU alone: a chunk's product for dx, whose result
- * is the smallest, has two tiles for each multiprocessor; and the arithmetic hides the weight's gradient, which each
- * chunk reads and writes in fp32. All logits of a chunk stay below a part of the GPU's memory. */
-static int64_t rows_wanted(const struct ah_cuda_call *call, const struct head *head)
+/* Chooses the chunks, by shape and GPU alone. */
+static void chunks_choose(struct head *head, const struct ah_cuda_call *call, int64_t operator_chunk)
 {
-    enum { TILE = 128, TILES_EACH = 2, ROWS_LEAST = 2048, MEMORY_PART = 64 };
     const struct cudaDeviceProp *gpu = &call->cuda->properties;
-    int64_t across = (head->channels + TILE - 1) / TILE, tiles = (int64_t)gpu->multiProcessorCount * TILES_EACH;
-    int64_t rows = (tiles + across - 1) / across * TILE;
-    int64_t fits = (int64_t)gpu->totalGlobalMem / MEMORY_PART / (head->stride * ah__dtype_bytes(call->dtype));
-    rows = rows < ROWS_LEAST ? ROWS_LEAST : rows;
-    return rows < fits ? rows : fits;
-}
-
-/* Returns a size of chunks, at most `rows`: nearly equal, in multiples of CHUNK_MULTIPLE. */
-static int64_t chunk_of(const struct head *head, int64_t rows)
-{
-    enum { CHUNK_MULTIPLE = 16 };
-    int64_t count = (head->rows + rows - 1) / rows, each = (head->rows + count - 1) / count;
-    int64_t rounded = (each + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
-    return rounded <= rows ? rounded : each;
-}
-
-/* Chooses the chunks. Rows of logits are padded if that costs no more than a 64th of their memory. A chunk is in the
- * operator's scratch [chunk,vocab], or in the device's own workspace if this GPU needs more tokens than fit there. */
-static void chunks_choose(struct head *head, const struct ah_cuda_call *call, int64_t chunk)
-{
-    enum { MOST_PART = 64 };
-    int64_t lanes = 16 / ah__dtype_bytes(call->dtype), stride = (head->vocab + lanes - 1) / lanes * lanes;
-    head->stride = (stride - head->vocab) * MOST_PART > head->vocab ? head->vocab : stride;
-    int64_t fits = chunk * head->vocab / head->stride, wanted = rows_wanted(call, head);
-    head->own_logits = wanted > fits && head->rows > fits;
-    if (head->own_logits)
-        head->chunk = chunk_of(head, wanted);
-    else if (head->stride == head->vocab || fits < 1) {
-        head->stride = head->vocab;
-        head->chunk = chunk;
-    } else
-        head->chunk = chunk_of(head, fits);
+    struct ah_gpu_chunk chunk = ah__gpu_chunk(&(struct ah_gpu_head){.rows = head->rows,
+                                                                    .channels = head->channels,
+                                                                    .vocab = head->vocab,
+                                                                    .dtype_bytes = ah__dtype_bytes(call->dtype),
+                                                                    .operator_chunk = operator_chunk,
+                                                                    .multiprocessors = gpu->multiProcessorCount,
+                                                                    .memory_bytes = (int64_t)gpu->totalGlobalMem});
+    head->chunk = chunk.rows;
+    head->stride = chunk.stride;
+    head->own_logits = chunk.own_logits;
 }
 
 static int head_prepare(struct ah_cuda_call *call)

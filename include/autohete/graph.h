@@ -228,7 +228,7 @@ struct ah_tuning {
     bool lora_rslora;         /* scale is alpha / sqrt(rank) */
     const char *lora_targets; /* the last parts of linear layers' names, separated by commas; null: AH_LORA_ALL */
     /* Format in which frozen matrices of blocks are kept beside adapters, widened whenever a block computes: "int8"
-     * (8.5 bits an element) or "nf4" (4.5). Null: the compute type. Inference ignores it. */
+     * (8.5 bits an element), "nf4" (4.5) or "mxfp4" (4.25). Null: the compute type. Inference ignores it. */
     const char *frozen;
 };
 /* Value of lora_targets: all linear layers of the blocks. */

@@ -106,7 +106,7 @@ struct ah_task {
         } cast;
         struct {
             void *to;         /* dtype `to_dtype`, AH_F32 or AH_BF16; does not overlap `from` */
-            const void *from; /* blocks of op/codes.h, 16-byte aligned */
+            const void *from; /* blocks of op/codes.h, 8-byte aligned */
             enum ah_dtype to_dtype;
             enum ah_codes codes;
             int64_t count; /* elements, whole blocks */

@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 
-static const char *const words[] = {[AH_CODES_INT8] = "int8", [AH_CODES_NF4] = "nf4"};
+static const char *const words[] = {[AH_CODES_INT8] = "int8", [AH_CODES_NF4] = "nf4", [AH_CODES_MXFP4] = "mxfp4"};
 
 int ah__codes_parse(enum ah_codes *out, const char *word)
 {
@@ -13,7 +13,7 @@ int ah__codes_parse(enum ah_codes *out, const char *word)
         if (strcmp(words[i], word) == 0)
             *out = (enum ah_codes)i;
     if (word && *out == AH_CODES_NONE)
-        return ah__fail(AH_EINPUT, "frozen: found '%.40s', expected int8 or nf4", word);
+        return ah__fail(AH_EINPUT, "frozen: found '%.40s', expected int8, nf4 or mxfp4", word);
     return AH_OK;
 }
 

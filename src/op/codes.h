@@ -4,6 +4,9 @@
  *   nf4   groups of 64, as QLoRA publishes NF4 (Dettmers et al. 2023, without double quantization): the scale is the
  *         largest magnitude as a float, a code the nearest of 16 quantiles of the normal distribution, the first of two
  *         elements in the high half of a byte. 4.5 bits an element.
+ *   mxfp4 groups of 32, as OCP's Microscaling Formats (MX) 1.0 give MXFP4: the scale is a power of two as a byte (E8M0), that
+ *         of the largest magnitude / 4, a code a float of 4 bits (E2M1): the value / scale, rounded to nearest, ties to
+ *         even, at most 6. In bytes as codes of nf4. 4.25 bits an element.
  * An element's value is code or quantile times scale, in float arithmetic, rounded once to the dtype it is widened to:
  * the same on every device. For C and CUDA C. */
 #ifndef AH_OP_CODES_H
@@ -11,14 +14,16 @@
 
 #include <stdint.h>
 
-enum ah_codes { AH_CODES_NONE = 0, AH_CODES_INT8, AH_CODES_NF4 };
+enum ah_codes { AH_CODES_NONE = 0, AH_CODES_INT8, AH_CODES_NF4, AH_CODES_MXFP4, AH_CODES_COUNT };
 
 enum {
     AH_CODES_BLOCK = 256,
     AH_INT8_GROUP = 32,
     AH_NF4_GROUP = 64,
+    AH_MXFP4_GROUP = 32,
     AH_INT8_BYTES = AH_CODES_BLOCK + AH_CODES_BLOCK / AH_INT8_GROUP * 2,
-    AH_NF4_BYTES = AH_CODES_BLOCK / 2 + AH_CODES_BLOCK / AH_NF4_GROUP * 4
+    AH_NF4_BYTES = AH_CODES_BLOCK / 2 + AH_CODES_BLOCK / AH_NF4_GROUP * 4,
+    AH_MXFP4_BYTES = AH_CODES_BLOCK / 2 + AH_CODES_BLOCK / AH_MXFP4_GROUP
 };
 
 /* The 16 values of NF4, appendix E of the publication. */
@@ -33,7 +38,8 @@ enum {
 /* Returns the bytes of a block. */
 static inline int64_t ah__codes_block_bytes(enum ah_codes codes)
 {
-    return codes == AH_CODES_INT8 ? AH_INT8_BYTES : AH_NF4_BYTES;
+    static const int64_t bytes[] = {0, AH_INT8_BYTES, AH_NF4_BYTES, AH_MXFP4_BYTES};
+    return bytes[codes];
 }
 
 /* Returns the bytes of `count` elements that begin a block. */
@@ -43,8 +49,8 @@ static inline int64_t ah__codes_bytes(enum ah_codes codes, int64_t count)
 }
 
 #ifndef __cplusplus /* nothing for kernels */
-/* Finds a format by its word, int8 or nf4; null gives AH_CODES_NONE. AH_EINPUT: "frozen: found X, expected int8 or
- * nf4". */
+/* Finds a format by its word, int8, nf4 or mxfp4; null gives AH_CODES_NONE. AH_EINPUT: "frozen: found X,
+ * expected int8, nf4 or mxfp4". */
 int ah__codes_parse(enum ah_codes *out, const char *word);
 /* Returns the word of a format; null for AH_CODES_NONE. */
 const char *ah__codes_word(enum ah_codes codes);

@@ -120,12 +120,13 @@ static int try_states(bool *found, struct change *change, const struct refused *
     return AH_OK;
 }
 
-/* Tries adapters if nothing is frozen yet, and frozen matrices in codes with them. */
+/* Tries adapters if nothing is frozen yet, and frozen matrices in codes with them; not mxfp4, which is for models that
+ * were made in it and hardly smaller than nf4. */
 static int try_adapters(bool *found, struct change *change, const struct refused *refused)
 {
     static const char *const codes[] = {NULL, "int8", "nf4"};
     const struct ah_tuning *now = &refused->options.tuning;
-    size_t had = 0;
+    size_t had = now->frozen ? AH_LENGTH(codes) : 0;
     for (size_t i = 1; now->frozen && i < AH_LENGTH(codes); i++)
         had = strcmp(codes[i], now->frozen) == 0 ? i : had;
     for (size_t i = now->lora_rank ? had + 1 : had; i < AH_LENGTH(codes) && !now->freeze && !*found; i++) {

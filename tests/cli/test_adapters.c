@@ -77,8 +77,12 @@ static void goes_on_as_one(const char *tuning, const char *plan, const char *the
 
 static void a_resumed_training_of_adapters_is_the_same(void **state)
 {
-    static const char *const types[] = {"--dtype fp32", "--dtype bf16", "--dtype bf16 --moments int8",
-                                        "--dtype fp32 --frozen int8", "--dtype bf16 --frozen nf4"};
+    static const char *const types[] = {"--dtype fp32",
+                                        "--dtype bf16",
+                                        "--dtype bf16 --moments int8",
+                                        "--dtype fp32 --frozen int8",
+                                        "--dtype bf16 --frozen nf4",
+                                        "--dtype bf16 --frozen mxfp4"};
     for (size_t i = 0; i < AH_LENGTH(types); i++) {
         char tuning[100];
         snprintf(tuning, sizeof tuning, "--lora-rank 4 --lora-alpha 8 %s", types[i]);
@@ -240,7 +244,7 @@ static void what_is_trained_is_checked(void **state)
         {"--freeze '*'", "step: found all parameters frozen, expected some to train"},
         {"--freeze '*layers.0.*'", "--freeze: found model.layers.0.input_layernorm.weight frozen"},
         {"--lora-rank 4 --init random", "--lora-rank: found 4 beside random parameters, expected a model with weights"},
-        {"--lora-rank 4 --frozen int4", "--frozen: found 'int4', expected int8 or nf4"},
+        {"--lora-rank 4 --frozen int4", "--frozen: found 'int4', expected int8, nf4 or mxfp4"},
         {"--frozen nf4", "--frozen: found 'nf4' without adapters, expected lora_rank beside it"},
         {"--freeze '*.mlp.*' --frozen int8", "--frozen: found 'int8' without adapters, expected lora_rank beside it"},
         {"--lora-rank 4 --freeze embedding,blocks:1",

@@ -241,6 +241,7 @@ static void a_profile_does_what_a_run_does(void **state)
     check_types(AH_BF16, AH_BF16, AH_U8);
     check_codes(AH_F32, "int8");
     check_codes(AH_BF16, "nf4");
+    check_codes(AH_BF16, "mxfp4");
 }
 
 AH_TEST_CASES("run/bound", numbers_do_not_depend_on_ranks, a_profile_does_what_a_run_does)

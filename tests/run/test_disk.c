@@ -172,6 +172,7 @@ static void what_is_frozen_equals_resident(void **state)
         {AH_BF16, AH_F32, AH_U8, SOME, 2, false, {.lora_rank = 2, .lora_targets = "c_attn, mlp.c_proj"}},
         {AH_F32, AH_F32, AH_F32, SOME, 1, false, {.lora_rank = 4, .frozen = "int8"}},
         {AH_BF16, AH_F32, AH_F32, EVERY, 2, true, {.lora_rank = 4, .frozen = "nf4"}},
+        {AH_BF16, AH_F32, AH_F32, SOME, 1, false, {.lora_rank = 4, .frozen = "mxfp4"}},
         {AH_F32, AH_F32, AH_F32, SOME, 2, true, {.freeze = "embedding, blocks:1-3"}},
         {AH_BF16, AH_F32, AH_BF16, NEVER, 1, false, {.freeze = "embedding, head, blocks:1-3"}},
         {AH_BF16, AH_BF16, AH_U8, SOME, 2, false, {.freeze = "transformer.h.*"}},

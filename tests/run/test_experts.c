@@ -71,7 +71,7 @@ static void experts_have_adapters(void **state)
         "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":6,\"max_position_embeddings\":24,"
         "\"intermediate_size\":40,\"num_experts\":5,\"num_experts_per_tok\":2,\"moe_intermediate_size\":16}";
     static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
-    static const char *const codes[] = {NULL, "int8", "nf4"};
+    static const char *const codes[] = {NULL, "int8", "nf4", "mxfp4"};
     int of = ah_test_rounds(40, 16, 2);
     for (size_t i = 0; i < AH_LENGTH(codes); i++) {
         const struct ah_tuning tuning = {

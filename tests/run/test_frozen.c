@@ -56,10 +56,13 @@ static void adapters_beside_codes_are_the_same_under_every_plan(void **state)
 {
     const struct ah_tuning int8 = {.lora_rank = 4, .lora_alpha = 6, .frozen = "int8"};
     const struct ah_tuning nf4 = {.lora_rank = 2, .lora_targets = "c_attn, mlp.c_proj", .frozen = "nf4"};
+    const struct ah_tuning mxfp4 = {.lora_rank = 3, .frozen = "mxfp4"};
     every_plan(AH_F32, tiny_tied, NO_CLIP, 2, &nf4, "autohete");
     every_plan(AH_F32, tiny_untied, CLIPS, 1, &int8, "autohete");
     every_plan(AH_BF16, tiny_untied, CLIPS, 2, &nf4, "autohete");
     every_plan(AH_BF16, tiny_tied, NO_CLIP, 1, &int8, "autohete-fifo");
+    every_plan(AH_BF16, tiny_tied, CLIPS, 2, &mxfp4, "autohete");
+    every_plan(AH_F32, tiny_untied, NO_CLIP, 1, &mxfp4, "autohete");
 }
 
 /* Of all parameters those that are trained have moments, in groups of their own. */
@@ -178,8 +181,8 @@ static void matrices_are_what_their_codes_say(void **state)
 {
     static float exact[TINY_MOST_FLOATS], coded[TINY_MOST_FLOATS], expected[TINY_MOST_FLOATS];
     static char kept[TINY_MOST_FLOATS * 4];
-    const char *const words[] = {"int8", "nf4"};
-    for (int codes = 1; codes <= 2; codes++) {
+    const char *const words[] = {"int8", "nf4", "mxfp4"};
+    for (int codes = 1; codes < AH_CODES_COUNT; codes++) {
         const struct ah_tuning tuning = {.lora_rank = 4, .lora_alpha = 6, .frozen = words[codes - 1]};
         struct lesson plain, before, after;
         learn(&plain, AH_F32, &lora, 0);

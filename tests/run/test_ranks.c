@@ -224,6 +224,7 @@ static void what_one_rank_gives(void **state)
     ranks_equal_one(4, 0.5 * CLIP, lora);
     ranks_equal_one(2, 0, frozen_parts);
     ranks_equal_one(2, 0, (struct ah_tuning){.lora_rank = 4, .frozen = "nf4"});
+    ranks_equal_one(2, 0, (struct ah_tuning){.lora_rank = 4, .frozen = "mxfp4"});
 }
 
 /* ---- stopping ---------------------------------------------------------------------------------------------------- */

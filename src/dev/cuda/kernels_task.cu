@@ -6,6 +6,7 @@
 #define AH_CLIP_FUNCTION static __host__ __device__ inline
 #include "dev/clip.h"
 #include "op/f16.h"
+#include "op/mx.h"
 
 /* ---- casts: each thread has 8 elements in flight ----------------------------------------------------------------- */
 
@@ -149,7 +150,7 @@ cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task)
 /* ---- codes (op/codes.h): each thread makes 8 elements -------------------------------------------------------------
  * A thread's codes are 8 or 4 bytes, its elements 16 or 32; both are aligned for wide accesses. */
 
-static __device__ const float nf4_values[16] = AH_NF4_VALUES;
+static __device__ const float nf4_values[16] = AH_NF4_VALUES, e2m1_values[16] = AH_E2M1_VALUES;
 
 static __device__ inline void int8_expand(float to[CAST_EACH], const unsigned char *block, int within)
 {
@@ -162,15 +163,27 @@ static __device__ inline void int8_expand(float to[CAST_EACH], const unsigned ch
     }
 }
 
-static __device__ inline void nf4_expand(float to[CAST_EACH], const unsigned char *block, int within)
+static __device__ inline void nibbles_expand(float to[CAST_EACH], const unsigned char *block, int within,
+                                             const float *values, float scale)
 {
     const unsigned codes = *reinterpret_cast<const unsigned *>(block + within / 2);
-    const unsigned char *scales = block + AH_CODES_BLOCK / 2;
-    float scale = *reinterpret_cast<const float *>(scales + within / AH_NF4_GROUP * 4);
     for (int i = 0; i < CAST_EACH; i++) {
         unsigned byte = codes >> i / 2 * 8 & 255;
-        to[i] = nf4_values[i % 2 ? byte & 15 : byte >> 4] * scale;
+        to[i] = values[i % 2 ? byte & 15 : byte >> 4] * scale;
     }
+}
+
+static __device__ inline void nf4_expand(float to[CAST_EACH], const unsigned char *block, int within)
+{
+    const unsigned char *scales = block + AH_CODES_BLOCK / 2;
+    float scale = *reinterpret_cast<const float *>(scales + within / AH_NF4_GROUP * 4);
+    nibbles_expand(to, block, within, nf4_values, scale);
+}
+
+static __device__ inline void mxfp4_expand(float to[CAST_EACH], const unsigned char *block, int within)
+{
+    float scale = ah__e8m0_value(block[AH_CODES_BLOCK / 2 + within / AH_MXFP4_GROUP]);
+    nibbles_expand(to, block, within, e2m1_values, scale);
 }
 
 static __device__ inline void eight_store(float *to, const float from[CAST_EACH])
@@ -187,18 +200,20 @@ static __device__ inline void eight_store(unsigned short *to, const float from[C
         make_ushort4(narrowed(from[4]), narrowed(from[5]), narrowed(from[6]), narrowed(from[7]));
 }
 
-template <typename To, bool Nf4>
+template <typename To, ah_codes Codes>
 static __global__ void __launch_bounds__(THREADS) expand(To *to, const unsigned char *from, int64_t count)
 {
     int64_t i = (static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x) * CAST_EACH;
     float values[CAST_EACH];
     if (i >= count)
         return;
-    const unsigned char *block = from + i / AH_CODES_BLOCK * (Nf4 ? AH_NF4_BYTES : AH_INT8_BYTES);
-    if (Nf4)
-        nf4_expand(values, block, static_cast<int>(i % AH_CODES_BLOCK));
+    int within = static_cast<int>(i % AH_CODES_BLOCK);
+    if (Codes == AH_CODES_INT8)
+        int8_expand(values, from + i / AH_CODES_BLOCK * AH_INT8_BYTES, within);
+    else if (Codes == AH_CODES_NF4)
+        nf4_expand(values, from + i / AH_CODES_BLOCK * AH_NF4_BYTES, within);
     else
-        int8_expand(values, block, static_cast<int>(i % AH_CODES_BLOCK));
+        mxfp4_expand(values, from + i / AH_CODES_BLOCK * AH_MXFP4_BYTES, within);
     eight_store(to + i, values);
 }
 
@@ -208,9 +223,10 @@ template <typename To> static cudaError_t expand_launch(cudaStream_t stream, con
     To *to = static_cast<To *>(t.to);
     const unsigned char *from = static_cast<const unsigned char *>(t.from);
     unsigned blocks = blocks_of(t.count, THREADS * CAST_EACH);
-    if (t.codes == AH_CODES_NF4)
-        return launch(expand<To, true>, blocks, THREADS, 0, stream, to, from, t.count);
-    return launch(expand<To, false>, blocks, THREADS, 0, stream, to, from, t.count);
+    auto kernel = t.codes == AH_CODES_INT8  ? expand<To, AH_CODES_INT8>
+                  : t.codes == AH_CODES_NF4 ? expand<To, AH_CODES_NF4>
+                                            : expand<To, AH_CODES_MXFP4>;
+    return launch(kernel, blocks, THREADS, 0, stream, to, from, t.count);
 }
 
 cudaError_t ah__cuda_expand(cudaStream_t stream, const struct ah_task *task)

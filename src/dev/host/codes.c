@@ -6,6 +6,7 @@
 #include "dev/host/kernels.h"
 #include "dev/host/task.h"
 #include "op/f16.h"
+#include "op/mx.h"
 
 enum { EXPAND_BLOCKS = 256 }; /* blocks in a piece */
 
@@ -49,6 +50,13 @@ static unsigned nf4_of(float fraction)
     return code;
 }
 
+/* Writes codes of 4 bits, the first of two in the high half of a byte. */
+static void nibbles_store(char *to, const unsigned char codes[AH_CODES_BLOCK])
+{
+    for (int i = 0; i < AH_CODES_BLOCK / 2; i++)
+        to[i] = (char)(codes[2 * i] << 4 | codes[2 * i + 1]);
+}
+
 static void nf4_narrow(char *to, const float values[AH_CODES_BLOCK])
 {
     unsigned char codes[AH_CODES_BLOCK];
@@ -58,22 +66,50 @@ static void nf4_narrow(char *to, const float values[AH_CODES_BLOCK])
             codes[i] = (unsigned char)nf4_of(inverse > 0 ? values[i] * inverse : 0);
         memcpy(to + AH_CODES_BLOCK / 2 + 4 * g, &scale, sizeof scale);
     }
-    for (int i = 0; i < AH_CODES_BLOCK / 2; i++)
-        to[i] = (char)(codes[2 * i] << 4 | codes[2 * i + 1]);
+    nibbles_store(to, codes);
+}
+
+/* Returns the code nearest to a value; of two equally near ones the even, beyond the largest that. */
+static unsigned char e2m1_of(float value)
+{
+    float most = fabsf(value);
+    int code = (most > 0.25F) + (most >= 0.75F) + (most > 1.25F) + (most >= 1.75F) + (most > 2.5F) + (most >= 3.5F) +
+               (most > 5);
+    return (unsigned char)(code | (signbit(value) ? 8 : 0));
+}
+
+/* Returns the scale of a group with this largest magnitude, which has no fewer exponents below it than E2M1. */
+static uint8_t e8m0_of(float most)
+{
+    if (isnan(most))
+        return AH_E8M0_NAN;
+    return most > 0 ? (uint8_t)(ilogbf(most) - AH_E2M1_MOST_EXPONENT + AH_E8M0_BIAS) : 0;
+}
+
+static void mxfp4_narrow(char *to, const float values[AH_CODES_BLOCK])
+{
+    unsigned char codes[AH_CODES_BLOCK];
+    for (int g = 0; g < AH_CODES_BLOCK / AH_MXFP4_GROUP; g++) {
+        float most = most_of(values + g * AH_MXFP4_GROUP, AH_MXFP4_GROUP);
+        uint8_t scale = e8m0_of(most);
+        float inverse = most > 0 ? 1 / ah__e8m0_value(scale) : 0;
+        for (int i = g * AH_MXFP4_GROUP; i < (g + 1) * AH_MXFP4_GROUP; i++)
+            codes[i] = inverse > 0 ? e2m1_of(values[i] * inverse) : 0;
+        to[AH_CODES_BLOCK / 2 + g] = (char)scale;
+    }
+    nibbles_store(to, codes);
 }
 
 void ah__codes_narrow(void *to, const float *values, int64_t count, enum ah_codes codes)
 {
+    static void (*const narrow[])(char *to, const float values[AH_CODES_BLOCK]) = {
+        [AH_CODES_INT8] = int8_narrow, [AH_CODES_NF4] = nf4_narrow, [AH_CODES_MXFP4] = mxfp4_narrow};
     float block[AH_CODES_BLOCK];
     for (int64_t i = 0; i < count; i += AH_CODES_BLOCK) {
         int64_t there = count - i < AH_CODES_BLOCK ? count - i : AH_CODES_BLOCK;
-        char *at = (char *)to + ah__codes_bytes(codes, i);
         memset(block, 0, sizeof block);
         memcpy(block, values + i, (size_t)there * sizeof *block);
-        if (codes == AH_CODES_INT8)
-            int8_narrow(at, block);
-        else
-            nf4_narrow(at, block);
+        narrow[codes]((char *)to + ah__codes_bytes(codes, i), block);
     }
 }
 

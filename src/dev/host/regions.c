@@ -221,7 +221,7 @@ static int expand_check(struct ah_regions *regions, enum side side, const struct
     int64_t count = task->as.expand.count;
     enum ah_codes codes = task->as.expand.codes;
     AH_TRY(dtype_check("expand to", task->as.expand.to_dtype));
-    if (count % AH_CODES_BLOCK || (codes != AH_CODES_INT8 && codes != AH_CODES_NF4))
+    if (count % AH_CODES_BLOCK || codes <= AH_CODES_NONE || codes >= AH_CODES_COUNT)
         return ah__fail(AH_EINTERNAL, "expand: %lld elements of format %d, expected blocks of %d", (long long)count,
                         (int)codes, AH_CODES_BLOCK);
     AH_TRY(span_check(regions, side, task->as.expand.from, ah__codes_bytes(codes, count), "expand from", -1));

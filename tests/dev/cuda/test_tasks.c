@@ -307,7 +307,7 @@ static void codes_expand_as_on_the_host(void **state)
     enum { BLOCKS = 70, CODES = 0, WIDE = 100000 };
     struct rig rig = rig_open();
     for (int bf16 = 0; bf16 < 2; bf16++)
-        for (int codes = AH_CODES_INT8; codes <= AH_CODES_NF4; codes++)
+        for (int codes = AH_CODES_INT8; codes < AH_CODES_COUNT; codes++)
             for (int blocks = 1; blocks <= BLOCKS; blocks += 23) {
                 struct ah_task task = {.type = AH_TASK_EXPAND}, on_device;
                 float values[AH_CODES_BLOCK];

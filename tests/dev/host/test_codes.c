@@ -5,6 +5,7 @@
 #include "dev/host/kernels.h"
 #include "op/bf16.h"
 #include "op/f16.h"
+#include "op/mx.h"
 
 enum { COUNT = 64 * AH_CODES_BLOCK };
 
@@ -80,10 +81,60 @@ static void int8_takes_the_nearest_step(void **state)
     assert_memory_equal(again, back, sizeof back);
 }
 
+/* The code by its definition, in double and with another rounding: |value / scale| in units of the last place that E2M1 has at
+ * its size, rounded to even. */
+static float e2m1_expected(float value, int exponent)
+{
+    double most = fmin(fabs(ldexp((double)value, -exponent)), 6);
+    double unit = most < 2 ? 0.5 : most < 4 ? 1 : 2;
+    return (float)copysign(ldexp(nearbyint(most / unit) * unit, exponent), (double)value);
+}
+
+static void mxfp4_takes_the_nearest_float(void **state)
+{
+    static const float steps[] = {0.25F, 0.5F, 0.75F, 1, 1.25F, 1.5F, 1.75F, 2, 2.5F, 3, 3.5F, 4, 5, 6, 7, 7.99F};
+    static float x[COUNT], back[COUNT];
+    static unsigned char kept[COUNT / AH_CODES_BLOCK * AH_MXFP4_BYTES];
+    normals_fill(x, COUNT, 9);
+    for (int i = 0; i < 32 * AH_MXFP4_GROUP; i++) /* all between two codes, in groups whose scales are of any size */
+        x[i] = ldexpf(i % 2 ? -steps[i / 2 % 16] : steps[i / 2 % 16], i / AH_MXFP4_GROUP * 7 - 96);
+    assert_int_equal(ah__codes_bytes(AH_CODES_MXFP4, COUNT), sizeof kept);
+    assert_int_equal(sizeof kept * 8 * 4, COUNT * 17);
+    ah__codes_narrow(kept, x, COUNT, AH_CODES_MXFP4);
+    ah__codes_widen(back, kept, COUNT, AH_CODES_MXFP4);
+    for (int g = 0; g < COUNT / AH_MXFP4_GROUP; g++) {
+        int exponent = (int)floor(log2((double)largest(x + g * AH_MXFP4_GROUP, AH_MXFP4_GROUP))) - 2;
+        const unsigned char *block = kept + g / 8 * AH_MXFP4_BYTES;
+        assert_int_equal(block[AH_CODES_BLOCK / 2 + g % 8], exponent + 127);
+        for (int i = g * AH_MXFP4_GROUP; i < (g + 1) * AH_MXFP4_GROUP; i++) {
+            float expected = e2m1_expected(x[i], exponent);
+            assert_memory_equal(&back[i], &expected, sizeof expected);
+        }
+    }
+}
+
+/* A group of another program's, which may have larger scales than the rule gives, keeps its values: every code as the
+ * largest of its group, beside all smaller ones; at every scale that values are kept at. */
+static void mxfp4_keeps_what_is_mxfp4(void **state)
+{
+    static const float values[] = AH_E2M1_VALUES;
+    for (int scale = -98; scale <= 125; scale++)
+        for (int most = 0; most < 8; most++) {
+            float x[AH_CODES_BLOCK] = {0}, back[AH_CODES_BLOCK];
+            char kept[AH_MXFP4_BYTES];
+            for (int i = 0; i < AH_CODES_BLOCK; i++)
+                x[i] = ldexpf(values[i % (most + 1) + (i / 8 % 2 ? 8 : 0)], scale);
+            ah__codes_narrow(kept, x, AH_CODES_BLOCK, AH_CODES_MXFP4);
+            ah__codes_widen(back, kept, AH_CODES_BLOCK, AH_CODES_MXFP4);
+            for (int i = 0; i < AH_CODES_BLOCK; i++)
+                assert_true(back[i] >= x[i] && back[i] <= x[i]);
+        }
+}
+
 /* Zeros, the last block not whole, values too small to have a scale, and such as are no numbers. */
 static void edges(void **state)
 {
-    for (int codes = AH_CODES_INT8; codes <= AH_CODES_NF4; codes++) {
+    for (int codes = AH_CODES_INT8; codes < AH_CODES_COUNT; codes++) {
         float x[AH_CODES_BLOCK + 3] = {0}, back[AH_CODES_BLOCK + 3];
         char kept[2 * AH_INT8_BYTES];
         memset(kept, 0xAB, sizeof kept);
@@ -103,13 +154,17 @@ static void edges(void **state)
 /* What an element of blocks says, by the words of op/codes.h. */
 static float element(const unsigned char *kept, int i, enum ah_codes codes)
 {
-    static const float quantiles[16] = AH_NF4_VALUES;
-    int at = i % AH_CODES_BLOCK;
+    static const float quantiles[16] = AH_NF4_VALUES, floats[16] = AH_E2M1_VALUES;
+    int at = i % AH_CODES_BLOCK, nibble = at % 2 ? 0 : 4;
     const unsigned char *block = kept + i / AH_CODES_BLOCK * ah__codes_block_bytes(codes);
+    if (codes == AH_CODES_MXFP4) {
+        int scale = block[AH_CODES_BLOCK / 2 + at / AH_MXFP4_GROUP];
+        return scale == 255 ? NAN : ldexpf(floats[block[at / 2] >> nibble & 15], scale - 127);
+    }
     if (codes == AH_CODES_NF4) {
         float scale;
         memcpy(&scale, block + AH_CODES_BLOCK / 2 + at / AH_NF4_GROUP * 4, sizeof scale);
-        return quantiles[at % 2 ? block[at / 2] % 16 : block[at / 2] / 16] * scale;
+        return quantiles[block[at / 2] >> nibble & 15] * scale;
     }
     uint16_t half;
     memcpy(&half, block + AH_CODES_BLOCK + at / AH_INT8_GROUP * 2, sizeof half);
@@ -122,30 +177,33 @@ static void every_code_is_what_its_words_say(void **state)
 {
     static const char *const isas[] = {"avx512", "avx2", "plain"};
     static const float scales[] = {1, 0.37F, -3e-5F, 0, 65504, 1e30F, INFINITY, NAN};
+    static const unsigned char mx_scales[] = {127, 121, 25, 2, 252, 130, 255, 118};
     enum { BLOCKS = 16, MANY = BLOCKS * AH_CODES_BLOCK };
     static unsigned char kept[BLOCKS * AH_INT8_BYTES];
     static float expected[MANY], found[MANY + 1];
     static uint16_t narrow[MANY + 1];
-    for (int test = 0; test < 2 * 3 * 40; test++) {
-        enum ah_codes codes = test % 2 ? AH_CODES_NF4 : AH_CODES_INT8;
-        int count = test < 6 ? MANY : 1 + (int)(ah__random_bits(77, (uint64_t)test) % MANY);
+    for (int test = 0; test < 3 * 3 * 40; test++) {
+        enum ah_codes codes = (enum ah_codes)(1 + test % 3);
+        int count = test < 9 ? MANY : 1 + (int)(ah__random_bits(77, (uint64_t)test) % MANY);
         int whole = count / AH_CODES_BLOCK * AH_CODES_BLOCK;
         for (int b = 0; b < BLOCKS; b++) {
             unsigned char *block = kept + b * ah__codes_block_bytes(codes);
-            for (int i = 0; i < AH_CODES_BLOCK; i++) /* all bytes in each block of int8, and of two of nf4 */
-                block[i] = (unsigned char)(i * 37 + b * (codes == AH_CODES_NF4 ? 128 * 37 : 11));
+            for (int i = 0; i < AH_CODES_BLOCK; i++) /* all bytes in each block of int8, and of two of the others */
+                block[i] = (unsigned char)(i * 37 + b * (codes == AH_CODES_INT8 ? 11 : 128 * 37));
             for (int g = 0; g < 8; g++) {
                 float scale = scales[(b + g) % 8];
                 uint16_t half = ah__f16_of(scale);
                 if (codes == AH_CODES_INT8)
                     memcpy(block + AH_CODES_BLOCK + 2 * g, &half, sizeof half);
+                else if (codes == AH_CODES_MXFP4)
+                    block[AH_CODES_BLOCK / 2 + g] = mx_scales[(b + g) % 8];
                 else if (g < 4)
                     memcpy(block + AH_CODES_BLOCK / 2 + 4 * g, &scale, sizeof scale);
             }
         }
         for (int i = 0; i < count; i++)
             expected[i] = element(kept, i, codes);
-        ah__host_isa_force(isas[test / 2 % 3]);
+        ah__host_isa_force(isas[test / 3 % 3]);
         memset(found, 0x5A, sizeof found);
         memset(narrow, 0x5A, sizeof narrow);
         ah__codes_widen(found, kept, count, codes);
@@ -168,7 +226,7 @@ static void tasks_expand_in_pieces(void **state)
     static uint16_t narrow[MANY], expected_narrow[MANY];
     static char kept[MANY / AH_CODES_BLOCK * AH_INT8_BYTES];
     normals_fill(x, MANY, 7);
-    for (int codes = AH_CODES_INT8; codes <= AH_CODES_NF4; codes++)
+    for (int codes = AH_CODES_INT8; codes < AH_CODES_COUNT; codes++)
         for (int threads = 1; threads <= 3; threads++) {
             struct test_pool p = pool_begin(threads);
             ah__host_isa_force(isas[threads - 1]);
@@ -189,5 +247,6 @@ static void tasks_expand_in_pieces(void **state)
         }
 }
 
-AH_TEST_CASES("dev/host/codes", nf4_takes_the_nearest_quantile, int8_takes_the_nearest_step, edges,
-              every_code_is_what_its_words_say, tasks_expand_in_pieces)
+AH_TEST_CASES("dev/host/codes", nf4_takes_the_nearest_quantile, int8_takes_the_nearest_step,
+              mxfp4_takes_the_nearest_float, mxfp4_keeps_what_is_mxfp4, edges, every_code_is_what_its_words_say,
+              tasks_expand_in_pieces)

@@ -7,6 +7,7 @@
 #include "gguf/gguf.h"
 #include "op/bf16.h"
 #include "op/f16.h"
+#include "op/mx.h"
 
 enum { SMALL = 32, LARGE = 256 }; /* elements of a block */
 
@@ -90,6 +91,15 @@ static void widen_q5_1(float *to, const unsigned char *from, int64_t count)
     for (int64_t b = 0; b < count / SMALL; b++, from += 24, to += SMALL)
         for (int i = 0; i < SMALL; i++)
             to[i] = half_at(from) * (float)(nibble(from + 8, i) | fifth(from + 4, i)) + half_at(from + 2);
+}
+
+/* Layout of a block: its scale, a power of two in a byte, q [32] of 4 bits. There is no negative zero. */
+static void widen_mxfp4(float *to, const unsigned char *from, int64_t count)
+{
+    static const float values[16] = AH_E2M1_VALUES;
+    for (int64_t b = 0; b < count / SMALL; b++, from += 1 + SMALL / 2, to += SMALL)
+        for (int i = 0; i < SMALL; i++)
+            to[i] = values[nibble(from + 1, i)] * ah__e8m0_value(from[0]) + 0.0F;
 }
 
 /* ---- blocks of 256 ----------------------------------------------------------------------------------------------- */
@@ -181,7 +191,7 @@ static const struct ah_gguf_type types[] = {
     {30, "BF16", 1, 2, widen_bf16},
     {34, "TQ1_0", 256, 54, NULL},
     {35, "TQ2_0", 256, 66, NULL},
-    {39, "MXFP4", 32, 17, NULL},
+    {39, "MXFP4", 32, 17, widen_mxfp4},
 };
 
 const struct ah_gguf_type *ah__gguf_type(uint32_t id)

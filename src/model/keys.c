@@ -32,7 +32,18 @@ static const char *const harmless[] = {
 /* clang-format on */
 
 /* Values that a key may hold, beside null. */
-enum neutral { ONLY_NULL, ONLY_FALSE, ONLY_TRUE, ONLY_ZERO, ONLY_ONE, ONLY_EMPTY, AT_MOST_ONE, ALL_FULL, ROPE_DEFAULT };
+enum neutral {
+    ONLY_NULL,
+    ONLY_FALSE,
+    ONLY_TRUE,
+    ONLY_ZERO,
+    ONLY_ONE,
+    ONLY_EMPTY,
+    AT_MOST_ONE,
+    ALL_FULL,
+    ROPE_DEFAULT,
+    ONLY_MXFP4
+};
 static const char *const expected[] = {
     [ONLY_NULL] = "null",
     [ONLY_FALSE] = "false",
@@ -43,6 +54,7 @@ static const char *const expected[] = {
     [AT_MOST_ONE] = "0 or 1",
     [ALL_FULL] = "\"full_attention\" alone",
     [ROPE_DEFAULT] = "null or rope_type \"default\"",
+    [ONLY_MXFP4] = "null or quant_method \"mxfp4\"",
 };
 
 /* Keys that change the computation of some model, for families that do not read them. */
@@ -85,7 +97,7 @@ static const struct rule {
     {"partial_rotary_factor", ONLY_ONE},
     {"pruned_heads", ONLY_EMPTY},
     {"qk_layernorm", ONLY_FALSE},
-    {"quantization_config", ONLY_NULL},
+    {"quantization_config", ONLY_MXFP4},
     {"query_pre_attn_scalar", ONLY_NULL},
     {"reorder_and_upcast_attn", ONLY_FALSE},
     {"residual_multiplier", ONLY_ONE},
@@ -158,6 +170,8 @@ static bool is_neutral(const cJSON *value, enum neutral neutral)
         return all_full(value);
     case ROPE_DEFAULT:
         return rope_default(value);
+    case ONLY_MXFP4: /* its tensors are read as what they stand for */
+        return is_word(cJSON_GetObjectItemCaseSensitive(value, "quant_method"), "mxfp4");
     }
     return false;
 }

@@ -4,9 +4,9 @@
  *   nf4   groups of 64, as QLoRA publishes NF4 (Dettmers et al. 2023, without double quantization): the scale is the
  *         largest magnitude as a float, a code the nearest of 16 quantiles of the normal distribution, the first of two
  *         elements in the high half of a byte. 4.5 bits an element.
- *   mxfp4 groups of 32, as OCP's Microscaling Formats (MX) 1.0 give MXFP4: the scale is a power of two as a byte (E8M0), that
- *         of the largest magnitude / 4, a code a float of 4 bits (E2M1): the value / scale, rounded to nearest, ties to
- *         even, at most 6. In bytes as codes of nf4. 4.25 bits an element.
+ *   mxfp4 groups of 32, as OCP publishes MXFP4 (Microscaling Formats 1.0, section 6.3): the scale is a power of 2 in a
+ *         byte (E8M0), the largest that is no more than the largest magnitude / 4, a code a float of 4 bits (E2M1): the
+ *         value / scale, rounded to nearest, ties to even, at most 6. In bytes as nf4's. 4.25 bits an element.
  * An element's value is code or quantile times scale, in float arithmetic, rounded once to the dtype it is widened to:
  * the same on every device. For C and CUDA C. */
 #ifndef AH_OP_CODES_H

@@ -132,6 +132,7 @@ int ah__weight_tensors_open(struct ah_weight_tensors *out, const char *path)
     AH_TRY(ah__gguf_is(path) ? gguf_read(out) : shards_read(out));
     prefixes_cut(out);
     AH_TRY(ah__weight_tensors_sort(out));
+    AH_TRY(ah__weight_mxfp4(out));
     return ah__weight_stacks(out);
 }
 
@@ -205,6 +206,8 @@ static void read_parts(float *to, const struct ah_weight_tensor *tensor, int64_t
 
 uint64_t ah__weight_tensor_hash(const struct ah_weight_tensor *tensor, uint64_t hash)
 {
+    if (tensor->scales)
+        hash = ah__hash(tensor->scales, ah__weight_scales(tensor), hash);
     if (!tensor->parts)
         return ah__hash(tensor->data, tensor->bytes, hash);
     for (size_t i = 0; i < tensor->part_count; i++)
@@ -215,16 +218,18 @@ uint64_t ah__weight_tensor_hash(const struct ah_weight_tensor *tensor, uint64_t 
 int ah__weight_tensor_read(float *to, const struct ah_weight_tensors *tensors, const struct ah_weight_tensor *tensor,
                            struct ah_shape shape)
 {
-    if (!tensor->widen)
+    if (!tensor->widen && !tensor->scales)
         return ah__fail(AH_EINPUT, "%s: tensor '%.80s' is %.16s, expected F32, BF16 or F16%s", tensors->path,
                         tensor->name, tensor->type_name,
-                        tensors->gguf ? ", Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K" : "");
+                        tensors->gguf ? ", Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K or MXFP4" : "");
     AH_TRY(shape_check(tensors, tensor, &shape));
     int64_t count = ah__shape_count(&shape);
     if (tensor->swap.outer && tensor->rank == 1 && tensor->bytes % (size_t)shape.dim[0])
         return ah__fail(AH_EINPUT, "%s: tensor '%.80s' is a vector of %.16s, expected F32, F16 or BF16", tensors->path,
                         tensor->name, tensor->type_name);
-    if (tensor->swap.outer)
+    if (tensor->scales)
+        ah__weight_mxfp4_read(to, tensor, count);
+    else if (tensor->swap.outer)
         AH_TRY(read_swapped(to, tensor, count));
     else if (tensor->parts)
         read_parts(to, tensor, count);

@@ -1,7 +1,9 @@
 /* The tensors of a model's weights in any file: safetensors, an index of several, or GGUF. Takes a path, returns named
  * tensors and their values as floats. Names are Hugging Face's: GGUF's are translated, and prefixes that tools put
  * before all names ("module.", "_orig_mod.", "base_model.model.") are removed. Tensors of experts are given as stacks
- * (io/stack.h), whether a file has them one by one or fused in one tensor. Knows no partition and no run. */
+ * (io/stack.h), whether a file has them one by one or fused in one tensor. Blocks and scales in MXFP4 are one tensor:
+ * "experts.N_blocks" [E, O, G, 16] with "experts.N_scales" is "experts.*.N.weight" [E, O, 32 G], "N_blocks" "N.weight".
+ * Knows no partition and no run. */
 #ifndef AH_SOURCE_WEIGHT_TENSORS_H
 #define AH_SOURCE_WEIGHT_TENSORS_H
 
@@ -18,6 +20,7 @@ struct ah_weight_tensor {
     const unsigned char *const *parts; /* [part_count], each bytes / part_count long; null: `data` is whole */
     size_t part_count;
     size_t bytes;                      /* of all parts */
+    const unsigned char *scales;       /* of MXFP4 in safetensors, one for 16 bytes; null: another type */
     const struct ah_weight_tensor *of; /* the file's tensor that a view shows; null: it is one itself */
     /* Converts `count` elements, whole blocks, to floats; null: the type cannot be read. */
     void (*widen)(float *to, const unsigned char *from, int64_t count);
@@ -49,6 +52,16 @@ int ah__weight_tensors_sort(struct ah_weight_tensors *tensors);
 /* Gathers tensors with experts' numbers in their names into stacks, and lists the views. AH_EINPUT: the number of an
  * expert is missing; AH_ECORRUPT: experts' tensors differ in type or shape; AH_ENOMEM. */
 int ah__weight_stacks(struct ah_weight_tensors *tensors);
+/* Joins blocks and scales in MXFP4. AH_EINPUT: there are no scales beside blocks; AH_ECORRUPT: their shapes or types do
+ * not fit; AH_ENOMEM. */
+int ah__weight_mxfp4(struct ah_weight_tensors *tensors);
+/* Converts `count` elements, whole blocks, of a tensor that has scales, to floats. */
+void ah__weight_mxfp4_read(float *to, const struct ah_weight_tensor *tensor, int64_t count);
+/* Returns the number of its scales, which are bytes. */
+static inline size_t ah__weight_scales(const struct ah_weight_tensor *tensor)
+{
+    return tensor->bytes / 16;
+}
 /* Returns the tensor of that name, or the view; null: there is none. */
 const struct ah_weight_tensor *ah__weight_tensors_find(const struct ah_weight_tensors *tensors, const char *name);
 /* Returns the hash of all bytes of a tensor. */

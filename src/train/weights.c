@@ -99,7 +99,7 @@ static bool matches(const char *name, const char *const *patterns, size_t count)
 static bool same_values(const struct ah_weight_tensor *a, const struct ah_weight_tensor *b)
 {
     return strcmp(a->type_name, b->type_name) == 0 && a->rank == b->rank && a->bytes == b->bytes && !a->parts &&
-           !b->parts && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0 &&
+           !b->parts && !a->scales && !b->scales && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0 &&
            memcmp(a->data, b->data, a->bytes) == 0;
 }
 
@@ -260,6 +260,8 @@ static uint64_t tensor_hash(const struct ah_weight_tensor *tensor, uint64_t hash
 {
     hash = ah__hash_int(tensor->bytes, ah__hash_text(tensor->type_name, ah__hash_text(tensor->name, hash)));
     hash = ah__hash(tensor->dim, (size_t)tensor->rank * sizeof *tensor->dim, hash);
+    if (tensor->scales)
+        hash = ends_hash(tensor->scales, ah__weight_scales(tensor), hash);
     if (!tensor->parts)
         return ends_hash(tensor->data, tensor->bytes, hash);
     for (size_t i = 0; i < tensor->part_count; i++)

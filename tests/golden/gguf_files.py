@@ -51,6 +51,13 @@ def blocks(kind, rows, columns):
     return data.reshape(rows, -1)
 
 
+def mxfp4_blocks(rows, columns):
+    """Any bytes, with scales of all sizes that are numbers; from random numbers of their own."""
+    data = np.random.default_rng(39).integers(0, 256, (rows * columns // 32, 17), dtype=np.uint8)
+    data[:, 0] = np.append(np.arange(0, 255), 127)[np.arange(len(data)) * 85 % 256]
+    return data.reshape(rows, -1)
+
+
 def stored(kind, values):
     """Values as the type has them."""
     if kind == Type.F32:
@@ -85,6 +92,7 @@ def types():
     for kind in PLAIN + BLOCKS:
         data = blocks(kind, 3, 512) if kind in BLOCKS else stored(kind, random.normal(0, 1, (3, 512)))
         add(writer, lines, kind.name.lower(), kind, data)
+    add(writer, lines, "mxfp4", Type.MXFP4, mxfp4_blocks(3, 512))
     finish(writer, "types", lines)
 
 

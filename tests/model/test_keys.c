@@ -40,6 +40,8 @@ static const struct {
     {"llama", "\"transformers.js_config\":{\"kv_cache_dtype\":{\"q4f16\":\"float16\"}}", "SmolLM2-*-Instruct"},
     {"llama", "\"max_sequence_length\":2048", "huggyllama/llama-7b"},
     {"llama", "\"quantization_config\":null", "saved after dequantize()"},
+    {"llama", "\"quantization_config\":{\"quant_method\":\"mxfp4\",\"modules_to_not_convert\":[\"lm_head\"]}",
+     "as openai/gpt-oss-*"},
     {"llama", "\"_flash_attn_2_enabled\":false", "saved by transformers 4.36"},
     {"llama", "\"neftune_noise_alpha\":5,\"gradient_checkpointing\":false", "saved by TRL"},
     {"llama", "\"auto_map\":{\"AutoModelForCausalLM\":\"x.Y\"},\"loss_type\":\"ForCausalLM\"", "many"},
@@ -83,6 +85,8 @@ static void other_arithmetic_is_refused(void **state)
     } cases[] = {
         {"llama", "\"quantization_config\":{\"bits\":4}",
          "m.json: key 'quantization_config': found {\"bits\":4}, expected null"},
+        {"llama", "\"quantization_config\":{\"quant_method\":\"fp8\"}",
+         "expected null or quant_method \"mxfp4\": the model as"},
         {"llama", "\"rope_interleaved\":true", "key 'rope_interleaved': found true, expected false"},
         {"llama", "\"sliding_window\":4096", "key 'sliding_window': found 4096, expected null"},
         {"llama", "\"residual_multiplier\":0.22", "key 'residual_multiplier': found 0.22, expected 1"},

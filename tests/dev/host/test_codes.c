@@ -81,8 +81,8 @@ static void int8_takes_the_nearest_step(void **state)
     assert_memory_equal(again, back, sizeof back);
 }
 
-/* The code by its definition, in double and with another rounding: |value / scale| in units of the last place that E2M1 has at
- * its size, rounded to even. */
+/* The value by its definition, in double and with another rounding: |value / scale| in units of the last place that
+ * E2M1 has at its size, rounded to even. */
 static float e2m1_expected(float value, int exponent)
 {
     double most = fmin(fabs(ldexp((double)value, -exponent)), 6);

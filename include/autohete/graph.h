@@ -83,6 +83,9 @@ struct ah_attention_options {
     bool by_head; /* ah_graph_attention(): q, k and v side by side within each head, not each for all heads */
     float scale;  /* factor of q k^T; 0: 1 / sqrt(C / heads) */
     float cap;    /* scaled scores s become cap * tanh(s / cap); 0: they are not capped */
+    /* ah_graph_attention_qkv(): a parameter [heads], scores that every query of a head sees beside those of its keys,
+     * and whose values are zero; null: none */
+    const struct ah_tensor *sinks;
 };
 /* Causal multi-head self-attention, softmax(q k^T / sqrt(C/heads)) v: qkv [B, T, 3C] (q, k, v side by side) -> [B, T,
  * C]. `options` null: all zero */

@@ -352,10 +352,11 @@ static struct ah_tensor keys_keep(struct ah_graph *graph, const struct ah_attr *
 }
 
 static struct ah_tensor attend_cached(struct ah_graph *graph, struct ah_attr attr, struct ah_tensor cache,
-                                      struct ah_tensor q)
+                                      struct ah_tensor q, int sinks)
 {
     attr.kv_heads = attr.kv_heads ? attr.kv_heads : attr.heads;
-    return ah__graph_record(graph, AH_OP_ATTENTION_CACHED, attr, ah__values(cache.id, q.id, positions_of(graph)));
+    return ah__graph_record(graph, AH_OP_ATTENTION_CACHED, attr,
+                            ah__values(cache.id, q.id, positions_of(graph), sinks));
 }
 
 struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads,
@@ -369,7 +370,7 @@ struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv
                            .cap = options->cap};
     struct ah_tensor cache = keys_keep(graph, &attr, heads, qkv, nothing);
     if (graph->decodes)
-        return attend_cached(graph, attr, cache, qkv);
+        return attend_cached(graph, attr, cache, qkv, -1);
     return ah__graph_record(graph, AH_OP_ATTENTION, attr, ah__values(qkv.id, positions_of(graph)));
 }
 
@@ -384,9 +385,10 @@ struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor
                            .scale = options->scale,
                            .cap = options->cap};
     struct ah_tensor cache = keys_keep(graph, &attr, kv_heads, k, v);
+    int sinks = options->sinks ? options->sinks->id : -1;
     if (graph->decodes)
-        return attend_cached(graph, attr, cache, q);
-    return ah__graph_record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id, positions_of(graph)));
+        return attend_cached(graph, attr, cache, q, sinks);
+    return ah__graph_record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id, positions_of(graph), sinks));
 }
 
 /* Copies a stretch for each pair of dimensions. Attributes may still be wrong here: the operator checks them. */

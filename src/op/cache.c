@@ -74,6 +74,7 @@ static int attention_cached_infer(struct ah_meta *out, const struct ah_meta *in,
     if (ah__op_last(q) != channels && (attr->heads != attr->kv_heads || ah__op_last(q) != 3 * channels))
         return ah__op_wrong("q", q, "[B,T,%lld], or q, k and v side by side", (long long)channels);
     AH_TRY(ah__op_expect("positions", &in[2], AH_I32, ah_shape2(q->shape.dim[0], q->shape.dim[1])));
+    AH_TRY(ah__attention_expect_sinks(&in[3], q, attr));
     out[0] = (struct ah_meta){q->dtype, {3, {q->shape.dim[0], q->shape.dim[1], channels, 0}}};
     return AH_OK;
 }
@@ -85,12 +86,14 @@ static double attention_cached_flops(const struct ah_meta *in, const struct ah_m
     return 4 * (double)ah__shape_count(&out[0].shape) * (window > 0 && window < rows ? window : rows);
 }
 
-/* (cache [B,S,2K], q [B,T,C] or qkv [B,T,3C], by_head or not, positions [B,T]) -> y [B,T,C]: a query at position p sees
- * rows 0..p, with a window w those from p - w + 1 on; head h of it reads head h / (heads / kv_heads) of the cache. */
+/* (cache [B,S,2K], q [B,T,C] or qkv [B,T,3C], by_head or not, positions [B,T], sinks [heads]?) -> y [B,T,C]: a query
+ * at position p sees rows 0..p, with a window w those from p - w + 1 on; head h of it reads head
+ * h / (heads / kv_heads) of the cache. */
 const struct ah_op_row ah__op_attention_cached = {
     .name = "attention_cached",
     AH_OP_INPUTS({.name = "cache", .kind = AH_OPERAND_CACHE}, {.name = "q", .kind = AH_OPERAND_ACTIVATION},
-                 {.name = "positions", .kind = AH_OPERAND_POSITIONS}),
+                 {.name = "positions", .kind = AH_OPERAND_POSITIONS},
+                 {.name = "sinks", .kind = AH_OPERAND_PARAM, .optional = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
     .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW | AH_ATTR_SCALE | AH_ATTR_CAP,
     .infer = attention_cached_infer,

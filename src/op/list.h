@@ -42,6 +42,7 @@
     X(ROTARY_BWD, rotary_bwd)                                                                                          \
     X(ATTENTION_BWD, attention_bwd)                                                                                    \
     X(ATTENTION_QKV_BWD, attention_qkv_bwd)                                                                            \
+    X(SINKS_BWD, sinks_bwd)                                                                                            \
     X(GELU_BWD, gelu_bwd)                                                                                              \
     X(GELU_ERF_BWD, gelu_erf_bwd)                                                                                      \
     X(RELU_BWD, relu_bwd)                                                                                              \

@@ -15,6 +15,15 @@ int ah__op_inplace_output(enum ah_op op)
     return -1;
 }
 
+int ah__op_input_of(enum ah_op op, enum ah_operand_kind kind)
+{
+    const struct ah_op_row *row = ah__op_table[op];
+    for (int i = 0; i < row->inputs; i++)
+        if (row->in[i].kind == kind)
+            return i;
+    return -1;
+}
+
 double ah__op_bytes(enum ah_op op, const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
 {
     const struct ah_op_row *row = ah__op_table[op];

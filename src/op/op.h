@@ -99,6 +99,8 @@ extern const struct ah_op_row *const ah__op_table[AH_OP_COUNT];
 
 /* Returns the output that has the memory of input 0, or -1. */
 int ah__op_inplace_output(enum ah_op op);
+/* Returns the first input of a kind, or -1. */
+int ah__op_input_of(enum ah_op op, enum ah_operand_kind kind);
 /* Returns the bytes between memory and processor, by the row's rule or the default. */
 double ah__op_bytes(enum ah_op op, const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr);
 

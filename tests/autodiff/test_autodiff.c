@@ -45,6 +45,7 @@ static const struct single singles[] = {
     {AH_OP_ATTENTION, {.heads = 2}, {S3(2, 4, 18)}},
     {AH_OP_ROTARY, {.heads = 3, .theta = 1e4F}, {S3(2, 4, 6)}},
     {AH_OP_ATTENTION_QKV, {.heads = 3, .kv_heads = 1}, {S3(2, 4, 6), S3(2, 4, 2), S3(2, 4, 2)}},
+    {AH_OP_ATTENTION_QKV, {.heads = 3, .kv_heads = 1}, {S3(2, 4, 6), S3(2, 4, 2), S3(2, 4, 2), {0}, S1(3)}},
     {AH_OP_GELU, {0}, {S3(2, 4, 6)}},
     {AH_OP_GELU_ERF, {0}, {S3(2, 4, 6)}},
     {AH_OP_RELU, {0}, {S3(2, 4, 6)}},
@@ -89,7 +90,10 @@ static void differentiate(struct differentiated *d, const struct single *c, int 
     int in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS], count = 0;
     *d = (struct differentiated){.diff = {.output = -1, .loss = -1, .input = -1, .forward_count = 1}};
     assert_ok(ah_graph_new(&d->graph, AH_F32));
-    for (; count < ah__op_table[c->op]->inputs && c->in[count].rank; count++) {
+    for (; count < ah__op_table[c->op]->inputs; count++) {
+        in[count] = -1;
+        if (!c->in[count].rank)
+            continue;
         struct ah_value value = entering(c, count);
         assert_ok(ah__graph_value(d->graph, &in[count], &value));
         if (value.kind == AH_VALUE_PARAM)

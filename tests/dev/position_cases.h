@@ -1,5 +1,5 @@
-/* Cases that several tables of op_case have in common: what takes positions, tables whose first row is not 0, and soft
- * caps. */
+/* Cases that several tables of op_case have in common: what takes positions, tables whose first row is not 0, soft caps
+ * and sinks. */
 #ifndef AH_TESTS_DEV_POSITION_CASES_H
 #define AH_TESTS_DEV_POSITION_CASES_H
 
@@ -45,6 +45,21 @@
            .scale = 0.4F, .cap = 0.5F),                                                                                \
         OP("attention_cached, capped", ATTENTION_CACHED, IN(S3(2, 200, 2 * 2 * 40), S3(2, 5, 6 * 40), S2(2, 5)),       \
            .heads = 6, .kv_heads = 2, .cap = 0.5F)
+
+/* Sinks of heads, with and without documents. */
+#define SINK_CASES                                                                                                     \
+    OP("attention_qkv with sinks", ATTENTION_QKV,                                                                      \
+       IN(S3(2, 170, 4 * 24), S3(2, 170, 2 * 24), S3(2, 170, 2 * 24), {0}, S1(4)), .heads = 4, .kv_heads = 2),         \
+        OP("attention_qkv of documents with sinks, window 67", ATTENTION_QKV,                                          \
+           IN(S3(2, 150, 4 * 20), S3(2, 150, 4 * 20), S3(2, 150, 4 * 20), S2(2, 150), S1(4)), .heads = 4,              \
+           .kv_heads = 4, .window = 67),                                                                               \
+        OP("attention_cached with sinks", ATTENTION_CACHED,                                                            \
+           IN(S3(2, 300, 2 * 2 * 40), S3(2, 5, 6 * 40), S2(2, 5), S1(6)), .heads = 6, .kv_heads = 2)
+
+#define SINK_BACKWARD_CASES                                                                                            \
+    OP("sinks_bwd", SINKS_BWD, IN(S3(3, 170, 5 * 24), S3(3, 170, 5 * 24), S3(3, 5, 170), S1(5)), 0),                   \
+        OP("sinks_bwd of 7 channels, acc", SINKS_BWD, IN(S3(1, 17, 3 * 7), S3(1, 17, 3 * 7), S3(1, 3, 17), S1(3)),     \
+           .acc = 1)
 
 #define CAP_BACKWARD_CASES                                                                                             \
     OP("attention_bwd, capped", ATTENTION_BWD, IN(S3(2, 150, 40), S3(2, 150, 120), S3(2, 150, 40), S3(2, 2, 150)),     \

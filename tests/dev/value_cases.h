@@ -77,6 +77,8 @@ static const struct op_case value_cases[] = {
     DOCUMENT_CASES,
     CAP_CASES,
     CAP_BACKWARD_CASES,
+    SINK_CASES,
+    SINK_BACKWARD_CASES,
     OP("attention_qkv with a window", ATTENTION_QKV, IN(S3(2, 200, 4 * 24), S3(2, 200, 2 * 24), S3(2, 200, 2 * 24)),
        .heads = 4, .kv_heads = 2, .window = 130),
     OP("gelu_erf", GELU_ERF, IN(S1(40007)), 0),

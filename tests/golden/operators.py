@@ -72,7 +72,7 @@ def scale(a, x):
     return x * a["scale"]
 
 
-def attention_qkv(a, q, k, v):
+def attention_qkv(a, q, k, v, sinks=None):
     B, T, H, KV = q.shape[0], q.shape[1], a["heads"], a["kv_heads"]
     q, k, v = (t.reshape(B, T, n, -1).transpose(1, 2) for t, n in ((q, H), (k, KV), (v, KV)))
     k, v = (t.repeat_interleave(H // KV, dim=1) for t in (k, v))
@@ -80,7 +80,9 @@ def attention_qkv(a, q, k, v):
     scores = a["cap"] * torch.tanh(scores / a["cap"]) if a["cap"] else scores
     behind = torch.arange(T)[:, None] - torch.arange(T)
     scores = scores.masked_fill((behind < 0) | (behind >= (a["window"] or T)), -math.inf)
-    return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(B, T, -1)
+    if sinks is not None:  # as eager_attention_forward() of transformers' gpt_oss
+        scores = torch.cat((scores, sinks.reshape(1, -1, 1, 1).expand(B, -1, T, 1)), -1)
+    return (torch.softmax(scores, -1)[..., :T] @ v).transpose(1, 2).reshape(B, T, -1)
 
 
 def attention(a, qkv):
@@ -152,6 +154,8 @@ CASES = [
      dict(x=(1, 9, 8))),
     ("attention_capped", attention_qkv, dict(heads=4, kv_heads=2, scale=0.75, window=5, cap=0.5),
      dict(q=(1, 9, 12), k=(1, 9, 6), v=(1, 9, 6))),
+    ("attention_sinks", attention_qkv, dict(heads=4, kv_heads=2, window=5),
+     dict(q=(2, 9, 12), k=(2, 9, 6), v=(2, 9, 6), sinks=(4,))),
 ]
 
 

@@ -239,6 +239,13 @@ static void kv_heads(struct rec *r)
     struct ah_tensor v = ah_graph_linear(r->graph, r->x, matrix(r->graph, "v", C, C), none, false);
     ah_graph_attention_qkv(r->graph, r->x, k, v, 4, 3, NULL);
 }
+static void sink_shape(struct rec *r)
+{
+    struct ah_tensor k = ah_graph_linear(r->graph, r->x, matrix(r->graph, "k", C, C), none, false);
+    struct ah_tensor v = ah_graph_linear(r->graph, r->x, matrix(r->graph, "v", C, C), none, false);
+    struct ah_tensor sinks = ah_graph_param(r->graph, "sinks", ah_shape1(3), AH_INIT_NORMAL, 0.02f);
+    ah_graph_attention_qkv(r->graph, r->x, k, v, 4, 4, &(struct ah_attention_options){.sinks = &sinks});
+}
 static void gate_shape(struct rec *r)
 {
     ah_graph_silu_mul(r->graph, r->x, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false));
@@ -365,6 +372,7 @@ static void wrong_calls(void **state)
         {bad_stretch, "rotary: stretches: found 0 of pair 1, expected a number above 0"},
         {theta, "rotary: theta: found 0, expected a number above 0"},
         {kv_heads, "attention_qkv: heads: found 4, expected a multiple of 3 heads of keys and values"},
+        {sink_shape, "attention_qkv: sinks is F32 [3], expected F32 [4]"},
         {gate_shape, "silu_mul: up is F32 [2,4,24], expected F32 [2,4,8]"},
         {heads, "attention: qkv is F32 [2,4,24], expected [B,T,3C] with C a multiple of 3 heads"},
         {no_picks, "route: picks: found 0, expected 1 to 8, of 8 experts"},

@@ -217,6 +217,8 @@ static const struct rule rules[] = {
     {AH_OP_LINEAR_BWD_B, {0}, {F3(2, 4, 5)}, {N(5)}, 40},
     {AH_OP_ATTENTION_BWD, {.heads = 2}, {X, F3(2, 4, 18), X, F3(2, 2, 4)}, {F3(2, 4, 18)}, 5 * 2 * 4 * 4 * 6},
     {AH_OP_ATTENTION_QKV_BWD, KV1, {X, X, KV, KV, X, F3(2, 3, 4)}, {X, KV, KV}, 5 * 2 * 4 * 4 * 6},
+    {AH_OP_ATTENTION_QKV, KV1, {X, KV, KV, {0}, N(3)}, {X, F3(2, 3, 4)}, 2 * 2 * 4 * 4 * 6},
+    {AH_OP_SINKS_BWD, {0}, {X, X, F3(2, 3, 4), N(3)}, {N(3)}, 2 * 48},
     {AH_OP_SILU_MUL_BWD, {0}, {X, X, X}, {X, X}, 16 * 48},
     {AH_OP_GELU_MUL_BWD, {0}, {X, X, X}, {X, X}, 23 * 48},
     {AH_OP_GELU_BWD, {0}, {X, X}, {X}, 20 * 48},
@@ -328,6 +330,11 @@ static void caches(void **state)
         {AH_OP_ATTENTION_CACHED, {.heads = 3, .kv_heads = 2}, {F3(2, 9, 8), X, IDS}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, {.heads = 6, .kv_heads = 2}, {F3(2, 9, 6), X, IDS}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, {.heads = 1, .kv_heads = 1}, {F3(2, 9, 2), X, IDS}, {{0}}, 0},
+        {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 4), X, IDS, N(2)}, {{0}}, 0},
+        {AH_OP_ATTENTION_QKV, KV1, {X, KV, KV, {0}, N(2)}, {{0}}, 0},
+        {AH_OP_SINKS_BWD, {0}, {X, X, F3(2, 3, 4), N(4)}, {{0}}, 0},
+        {AH_OP_SINKS_BWD, {0}, {X, X, F3(2, 4, 3), N(3)}, {{0}}, 0},
+        {AH_OP_SINKS_BWD, {0}, {X, KV, F3(2, 3, 4), N(3)}, {{0}}, 0},
     };
     for (size_t i = 0; i < AH_LENGTH(wrong); i++) {
         struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0};

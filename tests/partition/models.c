@@ -159,6 +159,18 @@ static struct ah_tensor experts(struct ah_graph *graph, struct ah_tensor x, int 
     return ah_graph_add_inplace(graph, y, x);
 }
 
+/* Two calls of attention, with and without a window, whose heads have the same sinks. */
+static struct ah_tensor sinks(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    struct ah_tensor scores = ah_graph_param(graph, "sinks", ah_shape1(4), AH_INIT_NORMAL, 0.5f);
+    const struct ah_attention_options options = {.window = 2, .sinks = &scores}, all = {.sinks = &scores};
+    struct ah_tensor q = plain_linear(graph, "q", x, C, C), k = plain_linear(graph, "k", x, C, C / 2);
+    struct ah_tensor y = ah_graph_attention_qkv(graph, q, k, plain_linear(graph, "v", x, C, C / 2), 4, 2, &options);
+    q = plain_linear(graph, "q_2", y, C, C);
+    y = ah_graph_attention_qkv(graph, q, k, plain_linear(graph, "v_2", x, C, C / 2), 4, 2, &all);
+    return ah_graph_add_inplace(graph, plain_linear(graph, "o", y, C, C), x);
+}
+
 const struct model_case model_cases[] = {
     {"gpt", gpt, 0, 0},
     {"parallel", parallel, 0, 0},
@@ -174,6 +186,7 @@ const struct model_case model_cases[] = {
     {"rotary_first", rotary_first, 1, 1},
     {"scaled", scaled, 1, 1},
     {"experts", experts, 0, 0},
+    {"sinks", sinks, 0, 0},
 };
 const int model_case_count = AH_LENGTH(model_cases);
 

@@ -161,6 +161,7 @@ class ah_attention_options(Structure):
         ("by_head", c_bool),
         ("scale", c_float),
         ("cap", c_float),
+        ("sinks", POINTER(ah_tensor)),
     ]
 
 

@@ -382,8 +382,8 @@ static AH_TARGET void query_begin(const struct ah_attention *job, struct attenti
     pack(s->value, query, job->q_stride, queries, job->head_size);
     transpose(tile->query, s->value, queries, job->head_size, job->scale * log2_e);
     for (int q = 0; q < TILE; q++) {
-        tile->most[q] = -FLT_MAX; /* finite, since a query may see nothing of the first tile */
-        tile->total[q] = 0.0F;
+        tile->most[q] = job->most; /* finite, since a query may see nothing of the first tile */
+        tile->total[q] = job->total;
     }
 }
 

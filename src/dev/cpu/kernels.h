@@ -27,6 +27,8 @@ struct ah_attention {
     int group; /* number of adjacent heads that share a head of k and v */
     float scale;
     float cap;                /* cap of scores: s becomes cap * tanh(s / cap); 0: no cap */
+    float most, total;        /* where the softmax of each query of this head begins, in powers of two: at its sink and
+                               * 1, or at -FLT_MAX and 0 */
     bool add_q, add_k, add_v; /* add to dq, dk, dv instead of overwriting */
 };
 

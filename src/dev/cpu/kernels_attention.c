@@ -2,6 +2,11 @@
  * of k and v). Queries, keys and values side by side in one operand differ from three operands only in strides. */
 #include "dev/cpu/kernels.h"
 #include "op/attention.h"
+#include "op/bf16.h"
+
+#include <float.h>
+
+#define LOG2_E 1.44269504F
 
 /* A call, and its job with addresses. */
 struct attention_run {
@@ -9,10 +14,16 @@ struct attention_run {
     struct ah_attention job;
 };
 
-/* Returns the positions, the last input of all four operators. */
+/* Returns an operand by its kind, or null. */
+static const void *operand_of(const struct ah_bound *bound, enum ah_operand_kind kind)
+{
+    int input = ah__op_input_of(bound->call->call->op, kind);
+    return input < 0 ? NULL : bound->in[input];
+}
+
 static const int32_t *positions_of(const struct ah_bound *bound)
 {
-    return bound->in[ah__op_table[bound->call->call->op]->inputs - 1];
+    return operand_of(bound, AH_OPERAND_POSITIONS);
 }
 
 /* Checks the shapes and fills the job. `packed`: q, k and v are side by side in tokens of 3 * channels. */
@@ -38,6 +49,7 @@ static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_h
     job.add_v = call->adds[packed ? 0 : 2];
     job.scale = ah__attention_scale(&call->call->attr, job.head_size);
     job.cap = call->call->attr.cap;
+    job.most = -FLT_MAX;
     call->as.attention.job = job;
     call->as.attention.batch = y->dim[0];
     call->as.attention.groups = (job.seq + group - 1) / group;
@@ -52,14 +64,30 @@ static int sums_prepare(struct ah_cpu_call *call)
     return AH_OK;
 }
 
+/* Returns the sink of a head. */
+static float sink_of(const struct ah_bound *bound, const void *sinks, int64_t head)
+{
+    float sink = 0;
+    if (bound->call->dtype == AH_F32)
+        return ((const float *)sinks)[head];
+    ah__bf16_widen(&sink, (const uint16_t *)sinks + head, 1);
+    return sink;
+}
+
 /* Runs one group of query tiles. The groups of a head follow each other, so that its keys and values stay in the
  * caches. */
 static void forward_piece(void *context, int index, int worker)
 {
     const struct attention_run *run = context;
-    int64_t groups = run->bound->call->as.attention.groups, pair = index / groups;
-    run->bound->call->kernels->attention(&run->job, pair / run->job.heads, (int)(pair % run->job.heads), index % groups,
-                                         ah__pool_scratch(run->bound->pool, worker));
+    const struct ah_bound *b = run->bound;
+    const void *sinks = operand_of(b, AH_OPERAND_PARAM);
+    struct ah_attention job = run->job;
+    int64_t groups = b->call->as.attention.groups, pair = index / groups, head = pair % job.heads;
+    if (sinks) {
+        job.most = sink_of(b, sinks, head) * LOG2_E;
+        job.total = 1;
+    }
+    b->call->kernels->attention(&job, pair / job.heads, (int)head, index % groups, ah__pool_scratch(b->pool, worker));
 }
 
 static int forward_run(const struct ah_bound *bound, struct attention_run *run)
@@ -182,3 +210,46 @@ static int attention_qkv_bwd_run(const struct ah_bound *bound)
 
 const struct ah_cpu_operator ah__cpu_attention_qkv = {attention_qkv_prepare, attention_qkv_run};
 const struct ah_cpu_operator ah__cpu_attention_qkv_bwd = {attention_qkv_bwd_prepare, attention_qkv_bwd_run};
+
+/* ---- sinks ------------------------------------------------------------------------------------------------------- */
+
+enum { SINK_ROWS = 256 };
+
+static int sinks_bwd_prepare(struct ah_cpu_call *call)
+{
+    const struct ah_shape *lse = ah__call_in(call, 2);
+    call->rows = lse->dim[0] * lse->dim[2];
+    call->cols = ah__call_in(call, 0)->dim[2];
+    return AH_OK;
+}
+
+/* Computes the gradient of a head's sink, a sum over tokens in their order. */
+static void sinks_bwd_piece(void *context, int index, int worker)
+{
+    const struct ah_bound *b = context;
+    const struct ah_cpu_call *call = b->call;
+    int64_t heads = ah__call_in(call, 3)->dim[0], seq = ah__call_in(call, 2)->dim[2], size = call->cols / heads;
+    float *weight = ah__pool_scratch(b->pool, worker);
+    void *room = weight + SINK_ROWS;
+    float sink = sink_of(b, b->in[3], index), *dsinks = b->out[0];
+    double sum = 0;
+    for (int64_t from = 0; from < call->rows; from += SINK_ROWS) {
+        int64_t count = call->rows - from < SINK_ROWS ? call->rows - from : SINK_ROWS;
+        for (int64_t i = 0, row = from; i < count; i++, row++)
+            weight[i] = sink - ((const float *)b->in[2])[(row / seq * heads + index) * seq + row % seq];
+        call->kernels->exp(weight, weight, count);
+        for (int64_t i = 0, at = from * call->cols + index * size; i < count; i++, at += call->cols)
+            sum -= (double)weight[i] *
+                   (double)call->kernels->scale_row_bwd(room, ah__in_at(b, 0, at), ah__in_at(b, 1, at), size, 1);
+    }
+    dsinks[index] = (call->adds[0] ? dsinks[index] : 0) + (float)sum;
+}
+
+static int sinks_bwd_run(const struct ah_bound *bound)
+{
+    struct ah_bound own = *bound;
+    ah__pool_run(bound->pool, sinks_bwd_piece, (int)ah__call_in(bound->call, 3)->dim[0], &own);
+    return AH_OK;
+}
+
+const struct ah_cpu_operator ah__cpu_sinks_bwd = {sinks_bwd_prepare, sinks_bwd_run};

@@ -172,8 +172,8 @@ static void attention_cached_piece(void *context, int index, int worker)
         .room = room + AH_ATTENTION_MAX_HEAD,
         .q = floats(b, 1, token * call->as.cache.q_stride + head * call->as.cache.q_head, size, room),
         .at = row * 2 * call->as.cache.keys + head / call->as.cache.group * size};
-    seen->most = -FLT_MAX;
-    seen->total = 0;
+    seen->most = b->in[3] ? *floats(b, 3, head, 1, &seen->most) : -FLT_MAX;
+    seen->total = b->in[3] ? 1 : 0;
     memset(seen->value, 0, (size_t)size * sizeof *seen->value);
     for (int64_t from = position < window ? 0 : position - window + 1; from <= position; from += CHUNK)
         chunk_see(seen, &looking, from, position - from < CHUNK ? (int)(position - from + 1) : CHUNK);

@@ -35,12 +35,19 @@ struct ah_cuda_attention {
     int group; /* number of adjacent heads that share a head of k and v */
     float scale;
     float cap;                /* cap of scores: s becomes cap * tanh(s / cap); 0: no cap */
+    const void *sinks;        /* forward, and the sinks' gradient: [heads]; or null */
+    float *dsinks;            /* the sinks' gradient: [heads] */
+    bool add_sinks;           /* add to dsinks instead of overwriting */
     bool add_q, add_k, add_v; /* add to dq, dk, dv instead of overwriting */
 };
 
 /* Enqueue our own kernels: any head size up to AH_CUDA_ATTENTION_MAX_HEAD, any seq. */
 cudaError_t ah__cuda_attention_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
 cudaError_t ah__cuda_attention_bwd_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
+/* Gives sinks their share of y and lse, which are of attention without sinks. Our own forward needs no such step. */
+cudaError_t ah__cuda_sinks_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
+/* Computes dsinks from dy, y, lse and sinks, through dot. */
+cudaError_t ah__cuda_sinks_bwd_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
 /* Fills a mask [batch,seq,stride] in bf16, which cuDNN adds to scores because it knows no positions: 0 from the first
  * token of the query's document on, and before it a number so low that no score counts. It is finite, so that keys of
  * which a query sees none make no NaN. `stride`: a multiple of 8, at least `seq`; `mask`: 16-byte aligned. */

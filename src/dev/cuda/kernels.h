@@ -142,6 +142,7 @@ struct ah_cuda_cache {
     int heads, size, group; /* heads of q; group: heads that share a head of the cache. In a write, heads of the
                              * cache */
     float scale, cap;       /* factor and cap of scores; cap 0: no cap */
+    const void *sinks;      /* [heads]; or null */
 };
 cudaError_t ah__cuda_cache_write_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_cache *job);
 cudaError_t ah__cuda_attention_cached_enqueue(cudaStream_t stream, enum ah_dtype dtype,

@@ -135,6 +135,11 @@ static __device__ inline void softmax_step(softmax *s, float score[4][4], float 
     }
 }
 
+template <typename E> static __device__ inline float sink_of(const ah_cuda_attention &job, int head)
+{
+    return wide(((const E *)job.sinks)[head]);
+}
+
 /* Computes a tile of queries. Tiles that see most keys come first, so that the last blocks are short. */
 template <typename E, int C, bool CAPPED>
 static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_attention job, int64_t tile_count)
@@ -149,8 +154,9 @@ static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_atte
     float out[C][4][4], score[4][4], shrink[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        state.most[i] = -FLT_MAX; /* finite, since a row may see nothing of the first tile */
-        state.total[i] = 0.0F;
+        /* Finite, since a row may see nothing of the first tile. A sink counts in one of the parts of the sum. */
+        state.most[i] = job.sinks ? sink_of<E>(job, (int)(pair % job.heads)) * LOG2_E : -FLT_MAX;
+        state.total[i] = job.sinks && threadIdx.x % 16 == 0 ? 1.0F : 0.0F;
 #pragma unroll
         for (int c = 0; c < C; c++)
 #pragma unroll
@@ -322,6 +328,50 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_queries(ah_
                      job.add_q);
 }
 
+/* ---- sinks ------------------------------------------------------------------------------------------------------- */
+
+/* Takes the sink's share from each row of y, with 16 threads a row, and puts its exponential into the row's sum. */
+template <typename E> static __global__ void __launch_bounds__(THREADS) attention_sinks(ah_cuda_attention job)
+{
+    const int64_t count = job.batch * job.seq * job.heads, step = (int64_t)gridDim.x * (THREADS / 16);
+    const int64_t rounded = (count + step - 1) / step * step;
+    for (int64_t i = (int64_t)blockIdx.x * (THREADS / 16) + threadIdx.x / 16; i < rounded; i += step) {
+        const int64_t token = i / job.heads, head = i % job.heads;
+        float *at = job.lse + (token / job.seq * job.heads + head) * job.seq + token % job.seq;
+        const float lse = i < count ? *at : 0.0F, sink = i < count ? sink_of<E>(job, (int)head) : 0.0F;
+        const float most = fmaxf(lse, sink), sum = most + logf(expf(lse - most) + expf(sink - most));
+        const float share = expf(lse - sum);
+        E *y = (E *)job.y + token * job.channels + head * job.head_size;
+        for (int c = (int)threadIdx.x % 16; i < count && c < job.head_size; c += 16)
+            put(y + c, wide(y[c]) * share);
+        __syncwarp(); /* all have read the sum */
+        if (i < count && threadIdx.x % 16 == 0)
+            *at = sum;
+    }
+}
+
+/* Computes the gradient of a head's sink in a block: each thread sums tokens that are THREADS apart, and these sums are
+ * added in the order of a tree. */
+template <typename E> static __global__ void __launch_bounds__(THREADS) sinks_backward(ah_cuda_attention job)
+{
+    __shared__ float part[THREADS];
+    const int head = (int)blockIdx.x;
+    const float sink = sink_of<E>(job, head);
+    float sum = 0.0F;
+    for (int64_t token = threadIdx.x; token < job.batch * job.seq; token += THREADS) {
+        const int64_t row = (token / job.seq * job.heads + head) * job.seq + token % job.seq;
+        sum = fmaf(-expf(sink - job.lse[row]), job.dot[row], sum);
+    }
+    part[threadIdx.x] = sum;
+    for (int step = THREADS / 2; step > 0; step /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < step)
+            part[threadIdx.x] += part[threadIdx.x + step];
+    }
+    if (threadIdx.x == 0)
+        job.dsinks[head] = job.add_sinks ? job.dsinks[head] + part[0] : part[0];
+}
+
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 static int64_t tiles_of(const ah_cuda_attention *job)
@@ -336,11 +386,17 @@ template <typename E, int C> static cudaError_t forward_launch(cudaStream_t stre
                   dim3((unsigned)(count * job->batch * job->heads)), dim3(THREADS), 0, stream, *job, count);
 }
 
+/* Launches a kernel that has 16 threads for each row of each head. */
+static cudaError_t rows_launch(void (*kernel)(ah_cuda_attention), cudaStream_t stream, const ah_cuda_attention *job)
+{
+    const int64_t blocks = blocks_for(job->batch * job->seq * job->heads, THREADS / 16);
+    return launch(kernel, dim3((unsigned)least(blocks, 4096)), dim3(THREADS), 0, stream, *job);
+}
+
 template <typename E, int C> static cudaError_t backward_launch(cudaStream_t stream, const ah_cuda_attention *job)
 {
-    const int64_t count = tiles_of(job), tokens = job->batch * job->seq;
-    const int64_t dots = blocks_for(tokens * job->heads, THREADS / 16);
-    cudaError_t error = launch(attention_dot<E>, dim3((unsigned)least(dots, 4096)), dim3(THREADS), 0, stream, *job);
+    const int64_t count = tiles_of(job);
+    cudaError_t error = rows_launch(attention_dot<E>, stream, job);
     if (error == cudaSuccess)
         error =
             launch(job->cap > 0 ? attention_backward_keys<E, C, true> : attention_backward_keys<E, C, false>,
@@ -373,6 +429,21 @@ extern "C" cudaError_t ah__cuda_attention_enqueue(cudaStream_t stream, const str
 extern "C" cudaError_t ah__cuda_attention_bwd_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job)
 {
     return backward_launchers[job->dtype == AH_BF16][(job->head_size - 1) / 64](stream, job);
+}
+
+extern "C" cudaError_t ah__cuda_sinks_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job)
+{
+    return rows_launch(job->dtype == AH_BF16 ? attention_sinks<__nv_bfloat16> : attention_sinks<float>, stream, job);
+}
+
+extern "C" cudaError_t ah__cuda_sinks_bwd_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job)
+{
+    const bool bf16 = job->dtype == AH_BF16;
+    const cudaError_t error = rows_launch(bf16 ? attention_dot<__nv_bfloat16> : attention_dot<float>, stream, job);
+    if (error != cudaSuccess)
+        return error;
+    return launch(bf16 ? sinks_backward<__nv_bfloat16> : sinks_backward<float>, dim3((unsigned)job->heads),
+                  dim3(THREADS), 0, stream, *job);
 }
 
 /* ---- masks of documents ------------------------------------------------------------------------------------------ */

@@ -75,6 +75,8 @@ template <typename E> static __global__ void __launch_bounds__(THREADS) attentio
     const E *keys = (const E *)job.cache + token / job.seq * job.rows * 2 * job.keys + head / job.group * job.size;
     const int64_t last = position < job.rows ? position : job.rows - 1;
     seen s = {-FLT_MAX, 0.0F, {}};
+    if (job.sinks && warp == 0)
+        s = {wide(((const E *)job.sinks)[head]), 1.0F, {}};
     float q[LANE_CHANNELS], k[LANE_CHANNELS], v[LANE_CHANNELS];
     lane_load(q, (const E *)job.q + token * job.stride + head * job.head, job.size);
     for (int64_t row = (position < job.window ? 0 : position - job.window + 1) + warp; row <= last; row += WARPS) {

@@ -50,10 +50,10 @@ static int path_choose(struct ah_cuda_call *call, struct attention *attention, b
     return AH_OK;
 }
 
-/* Returns the input with positions, the last of all four operators. */
+/* Returns the input with positions. */
 static int positions_input(const struct ah_cuda_call *call)
 {
-    return ah__op_table[call->call->op]->inputs - 1;
+    return ah__op_input_of(call->call->op, AH_OPERAND_POSITIONS);
 }
 
 /* Checks the shapes and fills the job. `packed`: q, k and v are side by side in tokens of 3 * channels. */
@@ -116,9 +116,14 @@ static int enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *
 
 static int forward_enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *job)
 {
+    int sinks = ah__op_input_of(bound->call->call->op, AH_OPERAND_PARAM);
     job->y = bound->out[0];
     job->lse = bound->out[1];
-    return enqueue(bound, job, false);
+    job->sinks = sinks < 0 ? NULL : bound->in[sinks];
+    AH_TRY(enqueue(bound, job, false));
+    if (job->sinks && ((const struct attention *)bound->call->owned)->sdpa)
+        AH_CUDA_TRY(ah__cuda_sinks_enqueue(bound->stream, job));
+    return AH_OK;
 }
 
 /* Enqueues backward. `y`: the input that is the forward's result; the logarithms follow it. */
@@ -215,3 +220,35 @@ static int attention_qkv_bwd_enqueue(const struct ah_cuda_bound *bound)
 
 const struct ah_cuda_operator ah__cuda_attention_qkv = {attention_qkv_prepare, attention_qkv_enqueue};
 const struct ah_cuda_operator ah__cuda_attention_qkv_bwd = {attention_qkv_bwd_prepare, attention_qkv_bwd_enqueue};
+
+/* ---- sinks ------------------------------------------------------------------------------------------------------- */
+
+static int sinks_bwd_prepare(struct ah_cuda_call *call)
+{
+    call->workspace_bytes = ah__meta_bytes(&call->call->in[2].meta);
+    return AH_OK;
+}
+
+static int sinks_bwd_enqueue(const struct ah_cuda_bound *bound)
+{
+    const struct ah_call *call = bound->call->call;
+    const struct ah_shape *y = &call->in[1].meta.shape;
+    int heads = (int)call->in[3].meta.shape.dim[0];
+    struct ah_cuda_attention job = {.dtype = bound->call->dtype,
+                                    .dy = bound->in[0],
+                                    .y = (void *)(uintptr_t)bound->in[1],
+                                    .lse = (float *)(uintptr_t)bound->in[2],
+                                    .sinks = bound->in[3],
+                                    .dsinks = bound->out[0],
+                                    .add_sinks = bound->call->adds[0],
+                                    .dot = (float *)(void *)bound->workspace,
+                                    .batch = y->dim[0],
+                                    .seq = y->dim[1],
+                                    .channels = y->dim[2],
+                                    .heads = heads,
+                                    .head_size = (int)(y->dim[2] / heads)};
+    AH_CUDA_TRY(ah__cuda_sinks_bwd_enqueue(bound->stream, &job));
+    return AH_OK;
+}
+
+const struct ah_cuda_operator ah__cuda_sinks_bwd = {sinks_bwd_prepare, sinks_bwd_enqueue};

@@ -71,7 +71,8 @@ static int attention_cached_enqueue(const struct ah_cuda_bound *bound)
                                 .size = size,
                                 .group = heads / call->attr.kv_heads,
                                 .scale = ah__attention_scale(&call->attr, size),
-                                .cap = call->attr.cap};
+                                .cap = call->attr.cap,
+                                .sinks = bound->in[3]};
     AH_CUDA_TRY(ah__cuda_attention_cached_enqueue(bound->stream, bound->call->dtype, &job));
     return AH_OK;
 }

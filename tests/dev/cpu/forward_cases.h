@@ -44,6 +44,7 @@ static const struct op_case forward_cases[] = {
     EXPERT_CASES,
     CACHE_CASES,
     CAP_CASES,
+    SINK_CASES,
     OP("attention of documents", ATTENTION, IN(S3(2, 200, 10 * 3), S2(2, 200)), .heads = 2),
     OP("attention_qkv of documents, window 9", ATTENTION_QKV,
        IN(S3(3, 150, 20), S3(3, 150, 10), S3(3, 150, 10), S2(3, 150)), .heads = 4, .kv_heads = 2, .window = 9),

@@ -133,14 +133,15 @@ static inline double reference_capped(double x, const struct ah_attr *attr)
     return cap > 0 ? cap * tanh(x / cap) : x;
 }
 
-/* One query of one head: q, and the keys and values of positions from..at. */
+/* One query of one head: q, the keys and values of positions from..at, and a sink or null. */
 static inline double reference_attend(double *y, const double *q, const double *key, const double *value,
                                       int64_t stride, int64_t from, int64_t at, int64_t size,
-                                      const struct ah_attr *attr)
+                                      const struct ah_attr *attr, const double *sink)
 {
     double scale = reference_scale_of(attr, size);
-    double most = -INFINITY, total = 0;
-    for (int pass = 0; pass < 2; pass++)
+    double most = sink ? *sink : -INFINITY, total = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        total = pass && sink ? exp(*sink - most) : 0;
         for (int64_t t = from; t <= at; t++) {
             double score = 0;
             for (int64_t c = 0; c < size; c++)
@@ -155,6 +156,7 @@ static inline double reference_attend(double *y, const double *q, const double *
                 y[c] = (t > from ? y[c] : 0) + weight * value[t * stride + c];
             total += weight;
         }
+    }
     for (int64_t c = 0; c < size; c++)
         y[c] /= total;
     return most + log(total);
@@ -181,7 +183,7 @@ static inline void reference_attention(const struct reference *r)
         r->out[1][i] = reference_attend(r->out[0] + (batch * seq + t) * channels + head * size, start + t * stride,
                                         start + part, start + 2 * part, stride,
                                         reference_first(&r->call->attr, r->in[1] ? r->in[1] + batch * seq : NULL, t), t,
-                                        size, &r->call->attr);
+                                        size, &r->call->attr, NULL);
     }
 }
 
@@ -195,7 +197,7 @@ static inline void reference_attention_qkv(const struct reference *r)
         int64_t at = (batch * seq + t) * channels + head * size, shared = batch * seq * stride + head / group * size;
         r->out[1][i] = reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride,
                                         reference_first(&r->call->attr, r->in[3] ? r->in[3] + batch * seq : NULL, t), t,
-                                        size, &r->call->attr);
+                                        size, &r->call->attr, r->in[4] ? r->in[4] + head : NULL);
     }
 }
 
@@ -235,7 +237,8 @@ static inline void reference_attention_cached(const struct reference *r)
         const double *kept = r->in[0] + token / y->dim[1] * cache->dim[1] * 2 * keys + head / group * size;
         const double *q = r->in[1] + token * stride + head * size * (r->call->attr.by_head ? 3 : 1);
         reference_attend(r->out[0] + i * size, q, kept, kept + keys, 2 * keys,
-                         reference_first(&r->call->attr, NULL, position), position, size, &r->call->attr);
+                         reference_first(&r->call->attr, NULL, position), position, size, &r->call->attr,
+                         r->in[3] ? r->in[3] + head : NULL);
     }
 }
 

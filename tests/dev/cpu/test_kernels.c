@@ -86,7 +86,7 @@ static void forward_matches_definition(void **state)
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 /* Where a backward operator's inputs come from: the gradient of output 0, a forward input, a forward output. */
-enum source { NOTHING, DY, X0, X1, X2, X3, Y0, Y1, Y2, Y3 };
+enum source { NOTHING, DY, X0, X1, X2, X3, X4, Y0, Y1, Y2, Y3 };
 
 struct gradient_case {
     struct op_case forward;
@@ -169,6 +169,12 @@ static const struct gradient_case gradient_cases[] = {
     GRADIENT(OP("attention_qkv_bwd of 150, 2 to 1, window 90, capped", ATTENTION_QKV,
                 IN(S3(1, 150, 4), S3(1, 150, 2), S3(1, 150, 2)), .heads = 2, .kv_heads = 1, .window = 90, .cap = 0.3F),
              ATTENTION_QKV_BWD, IN(DY, X0, X1, X2, Y0, Y1), 0, 1, 2),
+    GRADIENT(OP("attention_qkv_bwd with sinks", ATTENTION_QKV,
+                IN(S3(1, 70, 12), S3(1, 70, 6), S3(1, 70, 6), {0}, S1(4)), .heads = 4, .kv_heads = 2, .window = 30),
+             ATTENTION_QKV_BWD, IN(DY, X0, X1, X2, Y0, Y1), 0, 1, 2),
+    GRADIENT(OP("sinks_bwd", ATTENTION_QKV, IN(S3(2, 70, 12), S3(2, 70, 6), S3(2, 70, 6), {0}, S1(4)), .heads = 4,
+                .kv_heads = 2, .window = 30),
+             SINKS_BWD, IN(DY, Y0, Y1, X4), 4),
     GRADIENT(OP("silu_mul_bwd", SILU_MUL, IN(S3(2, 7, 20), S3(2, 7, 20)), 0), SILU_MUL_BWD, IN(DY, X0, X1), 0, 1),
     GRADIENT(OP("gelu_mul_bwd", GELU_MUL, IN(S3(2, 7, 20), S3(2, 7, 20)), 0), GELU_MUL_BWD, IN(DY, X0, X1), 0, 1),
     GRADIENT(OP("rmsnorm_bwd, offset", RMSNORM, IN(S3(2, 7, 20), S1(20)), .eps = 1e-5F, .offset = 1), RMSNORM_BWD,

@@ -123,6 +123,8 @@ AH_API struct ah_tensor ah_graph_gelu_erf(struct ah_graph *graph, struct ah_tens
 AH_API struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x);
 /* gate / (1 + e^-gate) * up, same shapes (SwiGLU's product) */
 AH_API struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
+/* The same of the halves of each row of x [.., 2I], the gate first -> [.., I] */
+AH_API struct ah_tensor ah_graph_silu_mul_halves(struct ah_graph *graph, struct ah_tensor x);
 /* GELU in its tanh form of gate, times up: same shapes (GeGLU's product) */
 AH_API struct ah_tensor ah_graph_gelu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
 /* Where the copies of tokens are that experts compute, of R tokens with K experts each, of E. No token is dropped:
@@ -145,6 +147,8 @@ AH_API struct ah_tensor ah_graph_grouped_linear(struct ah_graph *graph, struct a
 AH_API struct ah_tensor ah_graph_scale_rows(struct ah_graph *graph, struct ah_tensor x, const struct ah_routes *routes);
 /* x [R * K, C] -> [.., C]: the sum of the rows of each token */
 AH_API struct ah_tensor ah_graph_combine(struct ah_graph *graph, struct ah_tensor x, const struct ah_routes *routes);
+/* x [.., C], gate [.., 1] -> same shape as x: each row times 1 / (1 + e^-gate) */
+AH_API struct ah_tensor ah_graph_gate_rows(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor gate);
 /* x * factor, which is not 0; in place on x */
 AH_API struct ah_tensor ah_graph_scale(struct ah_graph *graph, struct ah_tensor x, float factor);
 /* a + b, same shapes; written over a, so nothing may read a afterwards */

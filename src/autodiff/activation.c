@@ -40,6 +40,15 @@ int ah__gradient_silu_mul(struct ah_tape *tape, const struct ah_node *node, int 
     return gated(tape, node, dy, AH_OP_SILU_MUL_BWD);
 }
 
+int ah__gradient_silu_mul_halves(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    int out[AH_OP_MAX_OUTPUTS];
+    struct ah_values in = ah__values(dy, node->in[0]);
+    AH_TRY(ah__tape_emit(tape, AH_OP_SILU_MUL_HALVES_BWD, (struct ah_attr){0}, in, NULL, out));
+    ah__tape_release(tape, dy);
+    return ah__tape_add(tape, node->in[0], out[0]);
+}
+
 int ah__gradient_gelu_mul(struct ah_tape *tape, const struct ah_node *node, int dy)
 {
     return gated(tape, node, dy, AH_OP_GELU_MUL_BWD);

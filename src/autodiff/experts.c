@@ -40,6 +40,15 @@ int ah__gradient_scale_rows(struct ah_tape *tape, const struct ah_node *node, in
     return ah__tape_add(tape, weights, out[1]);
 }
 
+int ah__gradient_gate_rows(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    int x = node->in[0], gate = node->in[1], out[AH_OP_MAX_OUTPUTS];
+    AH_TRY(ah__tape_emit(tape, AH_OP_GATE_ROWS_BWD, (struct ah_attr){0}, ah__values(dy, x, gate), NULL, out));
+    ah__tape_release(tape, dy);
+    AH_TRY(ah__tape_add(tape, x, out[0]));
+    return ah__tape_add(tape, gate, out[1]);
+}
+
 int ah__gradient_grouped_linear(struct ah_tape *tape, const struct ah_node *node, int dy)
 {
     int x = node->in[0], weight = node->in[1], ends = node->in[2], out[AH_OP_MAX_OUTPUTS];

@@ -438,6 +438,11 @@ struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate
     return ah__graph_record(graph, AH_OP_SILU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));
 }
 
+struct ah_tensor ah_graph_silu_mul_halves(struct ah_graph *graph, struct ah_tensor x)
+{
+    return ah__graph_record(graph, AH_OP_SILU_MUL_HALVES, (struct ah_attr){0}, ah__values(x.id));
+}
+
 struct ah_tensor ah_graph_gelu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up)
 {
     return ah__graph_record(graph, AH_OP_GELU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));

@@ -96,6 +96,45 @@ const struct ah_op_row ah__op_silu_mul_bwd = {
     .flops = silu_mul_bwd_flops,
 };
 
+static int halves_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("x", &in[0], 1, AH_MAX_RANK));
+    if (ah__op_last(&in[0]) % 2)
+        return ah__op_wrong("x", &in[0], "%s [..,2I]", ah__dtype_name(in[0].dtype));
+    out[0] = in[0];
+    out[0].shape.dim[out[0].shape.rank - 1] /= 2;
+    return AH_OK;
+}
+
+AH_OP_FLOPS_PER_ELEMENT(silu_mul_halves_flops, 5.0)
+
+/* x [..,2I] -> y [..,I]: silu_mul of each row's first half, the gate, and its second */
+const struct ah_op_row ah__op_silu_mul_halves = {
+    .name = "silu_mul_halves",
+    AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
+    AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
+    .infer = halves_infer,
+    .flops = silu_mul_halves_flops,
+};
+
+static int halves_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    struct ah_meta half;
+    AH_TRY(halves_infer(&half, &in[1], attr));
+    AH_TRY(ah__op_expect("dy", &in[0], half.dtype, half.shape));
+    out[0] = in[1];
+    return AH_OK;
+}
+
+const struct ah_op_row ah__op_silu_mul_halves_bwd = {
+    .name = "silu_mul_halves_bwd",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "x", .kind = AH_OPERAND_ACTIVATION}),
+    AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT}),
+    .infer = halves_bwd_infer,
+    .flops = silu_mul_bwd_flops,
+};
+
 AH_OP_FLOPS_PER_ELEMENT(gelu_mul_flops, 13.0)
 AH_OP_FLOPS_PER_ELEMENT(gelu_mul_bwd_flops, 23.0)
 

@@ -1,8 +1,8 @@
 /* Mixtures of experts without dropped tokens: of R tokens with K experts each, exactly R * K rows are computed, however
  * they spread. Route decides which; dispatch copies each token's row once for every expert of it, in the order of the
  * experts; grouped_linear multiplies the rows of each expert with its own matrix; scale_rows weighs them; combine sums
- * the rows of a token. Every order is fixed: rows of one expert lie in the order of tokens, and a token's sum in the
- * order of its experts, the likeliest first.
+ * the rows of a token; gate_rows weighs what an expert of all tokens gives. Every order is fixed: rows of one expert
+ * lie in the order of tokens, and a token's sum in the order of its experts, the likeliest first.
  *
  *     weights [..,K]  F32, share of each of a token's experts, the likeliest first
  *     slots [..,K]    I32, row of the token's copy for this expert, 0 to R * K - 1
@@ -180,6 +180,54 @@ const struct ah_op_row ah__op_scale_rows_bwd = {
     AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT, .in_place = true},
                   {.name = "dweights", .kind = AH_OPERAND_SHARE}),
     .infer = scale_rows_bwd_infer,
+    .flops = scale_rows_bwd_flops,
+};
+
+static int expect_gate(const struct ah_meta *gate, const struct ah_meta *x)
+{
+    struct ah_shape shape = x->shape;
+    shape.dim[shape.rank - 1] = 1;
+    return ah__op_expect("gate", gate, x->dtype, shape);
+}
+
+static int gate_rows_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("x", &in[0], 1, AH_MAX_RANK));
+    AH_TRY(expect_gate(&in[1], &in[0]));
+    out[0] = in[0];
+    return AH_OK;
+}
+
+/* (x [..,C], gate [..,1]) -> y like x: each row times 1 / (1 + e^-gate) */
+const struct ah_op_row ah__op_gate_rows = {
+    .name = "gate_rows",
+    AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
+                 {.name = "gate", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
+    AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
+    .infer = gate_rows_infer,
+    .flops = ah__op_one_flop,
+};
+
+static int gate_rows_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("dy", &in[0], 1, AH_MAX_RANK));
+    AH_TRY(ah__op_expect("x", &in[1], in[0].dtype, in[0].shape));
+    AH_TRY(expect_gate(&in[2], &in[0]));
+    out[0] = in[0];
+    out[1] = in[2];
+    return AH_OK;
+}
+
+/* With s = 1 / (1 + e^-gate): dx = dy s; dgate = s (1 - s) times the row's dy times x, summed over C. Not over dy,
+ * which belongs to the other term, too, where y is one of a sum. */
+const struct ah_op_row ah__op_gate_rows_bwd = {
+    .name = "gate_rows_bwd",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "x", .kind = AH_OPERAND_ACTIVATION},
+                 {.name = "gate", .kind = AH_OPERAND_ACTIVATION}),
+    AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT}, {.name = "dgate", .kind = AH_OPERAND_GRADIENT}),
+    .infer = gate_rows_bwd_infer,
     .flops = scale_rows_bwd_flops,
 };
 

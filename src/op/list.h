@@ -18,11 +18,13 @@
     X(GELU_ERF, gelu_erf)                                                                                              \
     X(RELU, relu)                                                                                                      \
     X(SILU_MUL, silu_mul)                                                                                              \
+    X(SILU_MUL_HALVES, silu_mul_halves)                                                                                \
     X(GELU_MUL, gelu_mul)                                                                                              \
     X(ROUTE, route)                                                                                                    \
     X(DISPATCH, dispatch)                                                                                              \
     X(GROUPED_LINEAR, grouped_linear)                                                                                  \
     X(SCALE_ROWS, scale_rows)                                                                                          \
+    X(GATE_ROWS, gate_rows)                                                                                            \
     X(COMBINE, combine)                                                                                                \
     X(SCALE, scale)                                                                                                    \
     X(ADD, add)                                                                                                        \
@@ -47,11 +49,13 @@
     X(GELU_ERF_BWD, gelu_erf_bwd)                                                                                      \
     X(RELU_BWD, relu_bwd)                                                                                              \
     X(SILU_MUL_BWD, silu_mul_bwd)                                                                                      \
+    X(SILU_MUL_HALVES_BWD, silu_mul_halves_bwd)                                                                        \
     X(GELU_MUL_BWD, gelu_mul_bwd)                                                                                      \
     X(ROUTE_BWD, route_bwd)                                                                                            \
     X(GROUPED_LINEAR_BWD_X, grouped_linear_bwd_x)                                                                      \
     X(GROUPED_LINEAR_BWD_W, grouped_linear_bwd_w)                                                                      \
-    X(SCALE_ROWS_BWD, scale_rows_bwd)
+    X(SCALE_ROWS_BWD, scale_rows_bwd)                                                                                  \
+    X(GATE_ROWS_BWD, gate_rows_bwd)
 
 /* Operators that only generation and logits need: nothing is trained there, so they have no gradient rule. */
 #define AH_OP_INFERENCE_LIST(X)                                                                                        \

@@ -60,6 +60,8 @@ static const struct single singles[] = {
     {AH_OP_COMBINE, {0}, {S2(16, 6), S3(2, 4, 2), S1(16)}},
     {AH_OP_SCALE_ROWS, {0}, {S2(16, 6), S3(2, 4, 2), S1(16)}},
     {AH_OP_GROUPED_LINEAR, {0}, {S2(16, 6), S3(5, 7, 6), S1(5)}},
+    {AH_OP_GATE_ROWS, {0}, {S3(2, 4, 6), S3(2, 4, 1)}},
+    {AH_OP_SILU_MUL_HALVES, {0}, {S3(2, 4, 6)}},
     {AH_OP_CROSS_ENTROPY, {0}, {S3(2, 4, 10), S2(2, 4)}},
     {AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(2, 4, 6), S2(10, 6), S2(2, 4)}},
 };

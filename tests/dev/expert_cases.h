@@ -16,6 +16,8 @@
         OP("combine", COMBINE, IN(S2(222, 21), S3(2, 37, 3), S1(222)), 0),                                             \
         OP("combine of one", COMBINE, IN(S2(7, 40), S2(7, 1), S1(7)), 0),                                              \
         OP("scale_rows", SCALE_ROWS, IN(S2(222, 21), S3(2, 37, 3), S1(222)), 0),                                       \
+        OP("gate_rows", GATE_ROWS, IN(S3(2, 37, 53), S3(2, 37, 1)), 0),                                                \
+        OP("silu_mul_halves", SILU_MUL_HALVES, IN(S3(2, 37, 106)), 0),                                                 \
         OP("grouped_linear", GROUPED_LINEAR, IN(S2(222, 70), S3(8, 33, 70), S1(8)), 0),                                \
         OP("grouped_linear of few rows", GROUPED_LINEAR, IN(S2(3, 20), S3(11, 13, 20), S1(11)), 0),                    \
         OP("grouped_linear of one expert", GROUPED_LINEAR, IN(S2(300, 20), S3(1, 130, 20), S1(1)), 0)
@@ -25,6 +27,8 @@
         OP("route_bwd, normalised", ROUTE_BWD, IN(S2(60, 70), S2(60, 5), S2(60, 5), S2(60, 5), S1(70)), .picks = 5,    \
            .normalised = true),                                                                                        \
         OP("scale_rows_bwd", SCALE_ROWS_BWD, IN(S2(222, 53), S2(222, 53), S3(2, 37, 3), S1(222)), 0),                  \
+        OP("gate_rows_bwd", GATE_ROWS_BWD, IN(S3(2, 37, 53), S3(2, 37, 53), S3(2, 37, 1)), 0),                         \
+        OP("silu_mul_halves_bwd", SILU_MUL_HALVES_BWD, IN(S2(222, 53), S2(222, 106)), 0),                              \
         OP("grouped_linear_bwd_x", GROUPED_LINEAR_BWD_X, IN(S2(222, 33), S3(8, 33, 70), S1(8)), 0),                    \
         OP("grouped_linear_bwd_w", GROUPED_LINEAR_BWD_W, IN(S2(222, 33), S2(222, 70), S1(8)), 0),                      \
         OP("grouped_linear_bwd_w acc", GROUPED_LINEAR_BWD_W, IN(S2(30, 33), S2(30, 20), S1(11)), .acc = 1)

@@ -251,7 +251,7 @@ static int file_parse(struct golden *cases, int most, char *text, size_t length)
 
 static void device_check(const char *name)
 {
-    enum { MOST_CASES = 40 };
+    enum { MOST_CASES = 48 };
     static struct golden cases[MOST_CASES];
     struct test_device device = test_device_open(name);
     char path[256], *text;

@@ -68,6 +68,14 @@ def gelu_mul(a, gate, up):
     return gelu(a, gate) * up
 
 
+def silu_mul_halves(a, x):
+    return silu_mul(a, *x.chunk(2, -1))
+
+
+def gate_rows(a, x, gate):
+    return torch.sigmoid(gate) * x
+
+
 def scale(a, x):
     return x * a["scale"]
 
@@ -156,6 +164,8 @@ CASES = [
      dict(q=(1, 9, 12), k=(1, 9, 6), v=(1, 9, 6))),
     ("attention_sinks", attention_qkv, dict(heads=4, kv_heads=2, window=5),
      dict(q=(2, 9, 12), k=(2, 9, 6), v=(2, 9, 6), sinks=(4,))),
+    ("silu_mul_halves", silu_mul_halves, dict(), dict(x=(2, 3, 22))),
+    ("gate_rows", gate_rows, dict(), dict(x=(2, 3, 11), gate=(2, 3, 1))),
 ]
 
 

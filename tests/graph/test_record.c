@@ -275,6 +275,15 @@ static void other_experts(struct rec *r)
     struct ah_tensor weight = ah_graph_param(r->graph, "a", ah_shape3(C + 1, 5, C), AH_INIT_NORMAL, 0.02f);
     ah_graph_grouped_linear(r->graph, ah_graph_dispatch(r->graph, r->x, &routes), weight, &routes);
 }
+static void odd_halves(struct rec *r)
+{
+    ah_graph_silu_mul_halves(r->graph, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 5), none, false));
+}
+static void wide_gate(struct rec *r)
+{
+    struct ah_tensor gate = ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, C), none, false);
+    ah_graph_gate_rows(r->graph, r->x, gate);
+}
 static void dead_result(struct rec *r)
 {
     ah_graph_relu(r->graph, r->x);
@@ -379,6 +388,8 @@ static void wrong_calls(void **state)
         {too_many_picks, "route: picks: found 9, expected 1 to 8, of 8 experts"},
         {flat_experts, "grouped_linear: weight is F32 [8,8], expected floats of rank 3"},
         {other_experts, "grouped_linear: ends is I32 [8], expected I32 [9]"},
+        {odd_halves, "silu_mul_halves: x is F32 [2,4,5], expected F32 [..,2I]"},
+        {wide_gate, "gate_rows: gate is F32 [2,4,8], expected F32 [2,4,1]"},
         {dead_result, "relu: its result %4 is never used"},
         {dead_param, "a parameter a is never used"},
         {rows_left, "parameter 'a': found 8 rows taken, expected all 16"},

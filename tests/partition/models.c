@@ -171,6 +171,21 @@ static struct ah_tensor sinks(struct ah_graph *graph, struct ah_tensor x, int nu
     return ah_graph_add_inplace(graph, plain_linear(graph, "o", y, C, C), x);
 }
 
+/* Experts whose matrices are fused, beside one of all tokens that a gate weighs. */
+static struct ah_tensor shared_expert(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    struct ah_tensor y = rmsnorm(graph, "norm", x), router = plain_linear(graph, "router", y, C, 3);
+    struct ah_routes routes = ah_graph_route(graph, router, 2, false);
+    struct ah_tensor in = ah_graph_param(graph, "in", ah_shape3(3, 2 * C, C), AH_INIT_NORMAL, 0.02f);
+    struct ah_tensor out = ah_graph_param(graph, "out", ah_shape3(3, C, C), AH_INIT_NORMAL, 0.02f);
+    struct ah_tensor rows = ah_graph_grouped_linear(graph, ah_graph_dispatch(graph, y, &routes), in, &routes);
+    rows = ah_graph_scale_rows(graph, ah_graph_silu_mul_halves(graph, rows), &routes);
+    rows = ah_graph_combine(graph, ah_graph_grouped_linear(graph, rows, out, &routes), &routes);
+    struct ah_tensor all = plain_linear(graph, "all", y, C, C), gate = plain_linear(graph, "gate", y, C, 1);
+    rows = ah_graph_add_inplace(graph, rows, ah_graph_gate_rows(graph, all, gate));
+    return ah_graph_add_inplace(graph, rows, x);
+}
+
 const struct model_case model_cases[] = {
     {"gpt", gpt, 0, 0},
     {"parallel", parallel, 0, 0},
@@ -187,6 +202,7 @@ const struct model_case model_cases[] = {
     {"scaled", scaled, 1, 1},
     {"experts", experts, 0, 0},
     {"sinks", sinks, 0, 0},
+    {"shared_expert", shared_expert, 0, 0},
 };
 const int model_case_count = AH_LENGTH(model_cases);
 

@@ -172,6 +172,55 @@ const struct ah_cpu_operator ah__cpu_soft_cap = {plain_prepare, soft_cap_run};
 const struct ah_cpu_operator ah__cpu_add = {plain_prepare, add_run};
 const struct ah_cpu_operator ah__cpu_copy = {plain_prepare, copy_run};
 
+/* ---- halves of rows ---------------------------------------------------------------------------------------------- */
+
+/* Prepares work on rows with halves of `cols` elements. */
+static int halves_prepare(struct ah_cpu_call *call)
+{
+    const struct ah_shape *whole = ah__call_in(call, call->call->op == AH_OP_SILU_MUL_HALVES ? 0 : 1);
+    call->rows = ah__shape_rows(whole);
+    call->cols = ah__shape_last(whole) / 2;
+    call->pieces = ah__pieces(call->rows, ROW_ELEMENTS / call->cols);
+    return AH_OK;
+}
+
+static void silu_mul_halves_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    int64_t cols = b->call->cols, from = index * b->call->pieces.size;
+    int64_t to = from + ah__pieces_length(&b->call->pieces, index);
+    for (int64_t row = from; row < to; row++)
+        b->call->kernels->silu_mul(ah__out_at(b, 0, row * cols), ah__in_at(b, 0, 2 * row * cols),
+                                   ah__in_at(b, 0, (2 * row + 1) * cols), cols);
+}
+
+static void silu_mul_halves_bwd_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    int64_t cols = b->call->cols, from = index * b->call->pieces.size;
+    int64_t to = from + ah__pieces_length(&b->call->pieces, index);
+    for (int64_t row = from; row < to; row++) {
+        int64_t gate = 2 * row * cols, up = gate + cols;
+        b->call->kernels->silu_mul_bwd(ah__out_at(b, 0, gate), ah__out_at(b, 0, up), ah__in_at(b, 0, row * cols),
+                                       ah__in_at(b, 1, gate), ah__in_at(b, 1, up), cols);
+    }
+}
+
+static int silu_mul_halves_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, silu_mul_halves_piece);
+}
+
+static int silu_mul_halves_bwd_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, silu_mul_halves_bwd_piece);
+}
+
+const struct ah_cpu_operator ah__cpu_silu_mul_halves = {halves_prepare, silu_mul_halves_run};
+const struct ah_cpu_operator ah__cpu_silu_mul_halves_bwd = {halves_prepare, silu_mul_halves_bwd_run};
+
 /* ---- embedding --------------------------------------------------------------------------------------------------- */
 
 static int ids_check(const int32_t *ids, const struct ah_cpu_call *call)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dev/host/kernels.h"
+#include "op/bf16.h"
 
 enum { ELEMENTS = 16384, MOST_EXPERTS = 65536 };
 _Static_assert(3 * (int)MOST_EXPERTS <= (int)AH_POOL_SCRATCH, "scratch of a worker");
@@ -303,6 +304,62 @@ static int scale_rows_bwd_run(const struct ah_bound *bound)
 }
 
 const struct ah_cpu_operator ah__cpu_scale_rows_bwd = {dispatch_prepare, scale_rows_bwd_run};
+
+/* Returns the logistic function of a row's gate; *rest: 1 minus it. */
+static float gate_of(const struct ah_bound *bound, const void *gates, int64_t row, float *rest)
+{
+    float minus =
+        bound->call->dtype == AH_F32 ? -((const float *)gates)[row] : -ah__bf16_value(((const uint16_t *)gates)[row]);
+    float e;
+    bound->call->kernels->exp(&e, &minus, 1);
+    float share = 1 / (1 + e);
+    *rest = e * share;
+    return share;
+}
+
+static void gate_rows_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    struct range range = range_of(b, index);
+    int64_t cols = b->call->cols;
+    float rest;
+    for (int64_t row = range.from; row < range.to; row++)
+        b->call->kernels->scale(ah__out_at(b, 0, row * cols), ah__in_at(b, 0, row * cols), cols,
+                                gate_of(b, b->in[1], row, &rest));
+}
+
+static int gate_rows_run(const struct ah_bound *bound)
+{
+    return run_rows(bound, gate_rows_piece);
+}
+
+const struct ah_cpu_operator ah__cpu_gate_rows = {combine_prepare, gate_rows_run};
+
+static void gate_rows_bwd_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    struct range range = range_of(b, index);
+    int64_t cols = b->call->cols;
+    for (int64_t row = range.from; row < range.to; row++) {
+        float rest, share = gate_of(b, b->in[2], row, &rest);
+        float sum = b->call->kernels->scale_row_bwd(ah__out_at(b, 0, row * cols), ah__in_at(b, 0, row * cols),
+                                                    ah__in_at(b, 1, row * cols), cols, share);
+        float slope = share * rest * sum;
+        if (b->call->dtype == AH_F32)
+            ((float *)b->out[1])[row] = slope;
+        else
+            ((uint16_t *)b->out[1])[row] = ah__bf16_of(slope);
+    }
+}
+
+static int gate_rows_bwd_run(const struct ah_bound *bound)
+{
+    return run_rows(bound, gate_rows_bwd_piece);
+}
+
+const struct ah_cpu_operator ah__cpu_gate_rows_bwd = {combine_prepare, gate_rows_bwd_run};
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 

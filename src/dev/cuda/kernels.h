@@ -44,6 +44,11 @@ cudaError_t ah__cuda_rank_sum_doubles_enqueue(cudaStream_t stream, const struct 
 cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
                                          const void *const *in, int64_t n, float factor);
 
+/* Does silu_mul_halves and its gradient: dy and y have `rows` of `cols` elements, x and dx of 2 * cols.
+ * cudaErrorNotSupported for other operators. */
+cudaError_t ah__cuda_halves_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *out,
+                                    const void *const *in, int64_t rows, int64_t cols);
+
 /* ---- kernels_embedding.cu: ids need 4-byte alignment only. For an id that is not below `vocabulary` no row of the
  * table is read: its token becomes NaN, and so does the loss. */
 
@@ -179,14 +184,17 @@ cudaError_t ah__cuda_route_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype,
 /* Copies, sums and scaled copies of rows of `cols` elements. */
 struct ah_cuda_rows {
     void *to;
-    const void *from, *other; /* other: x of scale_rows_bwd */
+    const void *from, *other; /* other: x of scale_rows_bwd and gate_rows_bwd */
     const int32_t *ids;       /* slots of combine, else source */
     const float *weights;
     float *dweights;
+    const void *gate; /* [rows], of gate_rows and its gradient */
+    void *dgate;
     int64_t rows, cols; /* rows of `to` */
     int picks;
 };
-/* Does dispatch, combine, scale_rows and scale_rows_bwd. cudaErrorNotSupported for other operators. */
+/* Does dispatch, combine, scale_rows, gate_rows and the gradients of the last two. cudaErrorNotSupported for other
+ * operators. */
 cudaError_t ah__cuda_rows_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype,
                                   const struct ah_cuda_rows *job);
 

@@ -222,6 +222,59 @@ static cudaError_t apply(cudaStream_t stream, enum ah_dtype dtype, const struct 
                   stream, *p, f);
 }
 
+/* ---- over halves of rows ----------------------------------------------------------------------------------------- */
+
+/* The last two inputs, and both outputs if there are two, are halves of rows of 2 * cols elements; the others are rows
+ * of cols. */
+template <typename E, int N, typename F>
+static __global__ void __launch_bounds__(THREADS) halves(struct places p, int64_t cols, F f)
+{
+    int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N, wide_at = at + at / cols * cols;
+    if (at >= p.n)
+        return;
+    pack<E, N> in[F::IN], out[F::OUT];
+#pragma unroll
+    for (int i = 0; i < F::IN; i++)
+        in[i] = pack_load<E, N>((const E *)p.in[i] + (i < F::IN - 2 ? at : wide_at));
+    pack_apply<E, N, F>(out, in, f);
+#pragma unroll
+    for (int i = 0; i < F::OUT; i++)
+        pack_store<E, N>((E *)p.out[i] + (F::OUT < 2 ? at : wide_at), out[i]);
+}
+
+template <typename E, int N>
+static cudaError_t halves_launch(cudaStream_t stream, enum ah_op op, void *out, const void *const *in, int64_t n,
+                                 int64_t cols)
+{
+    dim3 grid(blocks_for(n, THREADS * N)), block(THREADS);
+    const E *x = (const E *)in[op == AH_OP_SILU_MUL_HALVES ? 0 : 1];
+    switch ((int)op) {
+    case AH_OP_SILU_MUL_HALVES:
+        return launch(halves<E, N, silu_mul>, grid, block, 0, stream, places{{out}, {x, x + cols}, n}, cols,
+                      silu_mul());
+    case AH_OP_SILU_MUL_HALVES_BWD:
+        return launch(halves<E, N, silu_mul_bwd>, grid, block, 0, stream,
+                      places{{out, (E *)out + cols}, {in[0], x, x + cols}, n}, cols, silu_mul_bwd());
+    default:
+        return cudaErrorNotSupported;
+    }
+}
+
+template <typename E>
+static cudaError_t halves_of(cudaStream_t stream, enum ah_op op, void *out, const void *const *in, int64_t n,
+                             int64_t cols)
+{
+    return cols % lanes16<E> == 0 ? halves_launch<E, lanes16<E>>(stream, op, out, in, n, cols)
+                                  : halves_launch<E, 1>(stream, op, out, in, n, cols);
+}
+
+cudaError_t ah__cuda_halves_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *out,
+                                    const void *const *in, int64_t rows, int64_t cols)
+{
+    return dtype == AH_BF16 ? halves_of<__nv_bfloat16>(stream, op, out, in, rows * cols, cols)
+                            : halves_of<float>(stream, op, out, in, rows * cols, cols);
+}
+
 cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
                                          const void *const *in, int64_t n, float factor)
 {

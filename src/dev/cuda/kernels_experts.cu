@@ -358,6 +358,19 @@ template <typename E, int N> static __global__ void __launch_bounds__(THREADS) s
         job.dweights[source] = sum;
 }
 
+/* With `other` also the gradients of gates. */
+template <typename E, int N> static __global__ void __launch_bounds__(THREADS) gate_rows(struct ah_cuda_rows job)
+{
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP, at = row * job.cols;
+    if (row >= job.rows)
+        return;
+    float e = expf(fminf(-wide(((const E *)job.gate)[row]), 88.3F)), share = 1.0F / (1.0F + e);
+    const E *other = job.other ? (const E *)job.other + at : nullptr;
+    float sum = warp_sum(row_scale<E, N>((E *)job.to + at, (const E *)job.from + at, other, share, job.cols));
+    if (other && threadIdx.x % WARP == 0)
+        put((E *)job.dgate + row, share * (e * share) * sum);
+}
+
 template <typename E, int N>
 static cudaError_t rows_launch(cudaStream_t stream, enum ah_op op, const struct ah_cuda_rows *job)
 {
@@ -370,6 +383,9 @@ static cudaError_t rows_launch(cudaStream_t stream, enum ah_op op, const struct 
     case AH_OP_SCALE_ROWS:
     case AH_OP_SCALE_ROWS_BWD:
         return launch(scale_rows<E, N>, grid, block, 0, stream, *job);
+    case AH_OP_GATE_ROWS:
+    case AH_OP_GATE_ROWS_BWD:
+        return launch(gate_rows<E, N>, grid, block, 0, stream, *job);
     default:
         return cudaErrorNotSupported;
     }

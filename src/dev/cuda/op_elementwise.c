@@ -32,6 +32,19 @@ const struct ah_cuda_operator ah__cuda_scale = {nothing_prepare, elementwise_enq
 const struct ah_cuda_operator ah__cuda_soft_cap = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_add = {nothing_prepare, elementwise_enqueue};
 
+static int halves_enqueue(const struct ah_cuda_bound *bound)
+{
+    const struct ah_cuda_call *call = bound->call;
+    bool back = call->call->op == AH_OP_SILU_MUL_HALVES_BWD;
+    const struct ah_shape *half = back ? &call->call->in[0].meta.shape : &call->call->out[0].meta.shape;
+    AH_CUDA_TRY(ah__cuda_halves_enqueue(bound->stream, call->call->op, call->dtype, bound->out[0], bound->in,
+                                        ah__shape_rows(half), half->dim[half->rank - 1]));
+    return AH_OK;
+}
+
+const struct ah_cuda_operator ah__cuda_silu_mul_halves = {nothing_prepare, halves_enqueue};
+const struct ah_cuda_operator ah__cuda_silu_mul_halves_bwd = {nothing_prepare, halves_enqueue};
+
 static int copy_enqueue(const struct ah_cuda_bound *bound)
 {
     AH_CUDA_TRY(cudaMemcpyAsync(bound->out[0], bound->in[0], (size_t)ah__meta_bytes(&bound->call->call->in[0].meta),

@@ -111,10 +111,23 @@ static int scale_rows_bwd_enqueue(const struct ah_cuda_bound *bound)
                    .other = bound->in[1], .weights = bound->in[2], .ids = bound->in[3], .dweights = bound->out[1]});
 }
 
+static int gate_rows_enqueue(const struct ah_cuda_bound *bound)
+{
+    return rows_enqueue(bound, (struct ah_cuda_rows){.gate = bound->in[1]});
+}
+
+static int gate_rows_bwd_enqueue(const struct ah_cuda_bound *bound)
+{
+    return rows_enqueue(bound,
+                        (struct ah_cuda_rows){.other = bound->in[1], .gate = bound->in[2], .dgate = bound->out[1]});
+}
+
 const struct ah_cuda_operator ah__cuda_dispatch = {nothing_prepare, dispatch_enqueue};
 const struct ah_cuda_operator ah__cuda_combine = {nothing_prepare, combine_enqueue};
 const struct ah_cuda_operator ah__cuda_scale_rows = {nothing_prepare, scale_rows_enqueue};
 const struct ah_cuda_operator ah__cuda_scale_rows_bwd = {nothing_prepare, scale_rows_bwd_enqueue};
+const struct ah_cuda_operator ah__cuda_gate_rows = {nothing_prepare, gate_rows_enqueue};
+const struct ah_cuda_operator ah__cuda_gate_rows_bwd = {nothing_prepare, gate_rows_bwd_enqueue};
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 

@@ -268,6 +268,15 @@ static inline void reference_silu_mul(const struct reference *r)
         r->out[0][i] = r->in[0][i] / (1 + exp(-r->in[0][i])) * r->in[1][i];
 }
 
+static inline void reference_silu_mul_halves(const struct reference *r)
+{
+    int64_t cols = reference_last(&r->call->out[0]);
+    for (int64_t i = 0; i < ah__shape_count(&r->call->out[0].meta.shape); i++) {
+        double gate = r->in[0][i + i / cols * cols], up = r->in[0][i + (i / cols + 1) * cols];
+        r->out[0][i] = gate / (1 + exp(-gate)) * up;
+    }
+}
+
 static inline void reference_gelu_mul(const struct reference *r)
 {
     reference_gelu(r);
@@ -430,6 +439,13 @@ static inline void reference_scale_rows(const struct reference *r)
         r->out[0][i] = r->in[0][i] * r->in[1][(int64_t)r->in[2][i / cols]];
 }
 
+static inline void reference_gate_rows(const struct reference *r)
+{
+    int64_t cols = reference_last(&r->call->in[0]);
+    for (int64_t i = 0; i < ah__shape_count(&r->call->out[0].meta.shape); i++)
+        r->out[0][i] = r->in[0][i] / (1 + exp(-r->in[1][i / cols]));
+}
+
 static inline void reference_grouped_linear(const struct reference *r)
 {
     const struct ah_shape *weight = &r->call->in[1].meta.shape;
@@ -473,6 +489,8 @@ static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_COMBINE] = reference_combine,
     [AH_OP_SCALE_ROWS] = reference_scale_rows,
     [AH_OP_GROUPED_LINEAR] = reference_grouped_linear,
+    [AH_OP_GATE_ROWS] = reference_gate_rows,
+    [AH_OP_SILU_MUL_HALVES] = reference_silu_mul_halves,
 };
 
 #endif

@@ -188,6 +188,8 @@ static const struct gradient_case gradient_cases[] = {
     GRADIENT(OP("combine's, dispatch", COMBINE, IN(S2(42, 20), S3(2, 7, 3), S1(42)), 0), DISPATCH, IN(DY, X1, X2), 0),
     GRADIENT(OP("scale_rows_bwd", SCALE_ROWS, IN(S2(42, 21), S3(2, 7, 3), S1(42)), 0), SCALE_ROWS_BWD,
              IN(DY, X0, X1, X2), 0, 1),
+    GRADIENT(OP("gate_rows_bwd", GATE_ROWS, IN(S3(2, 7, 21), S3(2, 7, 1)), 0), GATE_ROWS_BWD, IN(DY, X0, X1), 0, 1),
+    GRADIENT(OP("silu_mul_halves_bwd", SILU_MUL_HALVES, IN(S3(2, 7, 20)), 0), SILU_MUL_HALVES_BWD, IN(DY, X0), 0),
     GRADIENT(OP("grouped_linear_bwd_x", GROUPED_LINEAR, IN(S2(30, 9), S3(5, 7, 9), S1(5)), 0), GROUPED_LINEAR_BWD_X,
              IN(DY, X1, X2), 0),
     GRADIENT(OP("grouped_linear_bwd_w", GROUPED_LINEAR, IN(S2(30, 9), S3(5, 7, 9), S1(5)), 0), GROUPED_LINEAR_BWD_W,

@@ -66,6 +66,10 @@ static const struct op_case cuda_cases[] = {
     OP("combine, even", COMBINE, IN(S2(222, 264), S3(2, 37, 3), S1(222)), 0),
     OP("scale_rows, even", SCALE_ROWS, IN(S2(222, 264), S3(2, 37, 3), S1(222)), 0),
     OP("scale_rows_bwd, even", SCALE_ROWS_BWD, IN(S2(222, 264), S2(222, 264), S3(2, 37, 3), S1(222)), 0),
+    OP("gate_rows, even", GATE_ROWS, IN(S2(37, 264), S2(37, 1)), 0),
+    OP("gate_rows_bwd, even", GATE_ROWS_BWD, IN(S2(37, 264), S2(37, 264), S2(37, 1)), 0),
+    OP("silu_mul_halves, even", SILU_MUL_HALVES, IN(S2(222, 528)), 0),
+    OP("silu_mul_halves_bwd, even", SILU_MUL_HALVES_BWD, IN(S2(222, 264), S2(222, 528)), 0),
     OP("add of 4097", ADD, IN(S1(4097), S1(4097)), 0),
 };
 

@@ -22,11 +22,17 @@ struct ah_decoder_kind {
 
 /* How a family has its mixtures of experts: names, and keys. */
 struct ah_decoder_experts {
-    const char *scope, *router;   /* names of the network and of the linear layer that chooses experts */
-    const char *gate, *up, *down; /* linear layers of the experts; '*' stands for an expert's number */
-    const char *count_key;        /* number of experts */
-    const char *size_key;         /* width of an expert; null: intermediate_size */
-    bool may_normalise;           /* norm_topk_prob says whether weights are normalised; else they are */
+    const char *scope, *router; /* names of the network and of the linear layer that chooses experts */
+    /* Linear layers of the experts; '*' stands for an expert's number. up null: `gate` has the rows of both, for each
+     * expert the gate's first. */
+    const char *gate, *up, *down;
+    /* An expert of all tokens beside them, and the linear layer whose logistic function weighs it; null: there is
+     * none. */
+    const char *shared, *shared_gate;
+    const char *shared_size_key; /* its width */
+    const char *count_key;       /* number of experts */
+    const char *size_key;        /* width of an expert; null: intermediate_size */
+    bool may_normalise;          /* norm_topk_prob says whether weights are normalised; else they are */
 };
 
 enum { AH_DECODER_MOST_LAYERS = 1 << 12 };
@@ -45,9 +51,11 @@ struct ah_decoder {
     double local_theta;                           /* default of that key; 0: both kinds rotate alike */
     struct ah_decoder_kind kind[2];               /* kinds of blocks; blocks in `others` are of the second */
     uint64_t others[AH_DECODER_MOST_LAYERS / 64]; /* one bit for each block */
-    double norm_offset;                           /* added to the weights of norms */
-    bool root_scale;            /* embeddings are multiplied by the root of hidden_size, not by embedding_scale */
-    bool gelu;                  /* the gate's activation is gelu in its tanh form, not silu */
+    bool alternates;    /* without layer_types, of the blocks below max_window_layers every second one has the window,
+                      * from the first on; else all blocks above do */
+    double norm_offset; /* added to the weights of norms */
+    bool root_scale;    /* embeddings are multiplied by the root of hidden_size, not by embedding_scale */
+    bool gelu;          /* the gate's activation is gelu in its tanh form, not silu */
     const char *activation_key; /* the activation's key; null: hidden_act */
     bool partial;               /* partial_rotary_factor is read */
     int64_t original; /* default of original_max_position_embeddings, a key beside the others; 0: no such key */
@@ -62,6 +70,7 @@ struct ah_decoder {
     bool tied;                                /* the head reads the embedding table */
     const struct ah_decoder_experts *experts; /* null: no experts, a feed-forward network */
     int64_t expert_count, picks, expert_size; /* experts, those of a token, and the width of one */
+    int64_t shared_size;                      /* width of the expert of all tokens */
     bool picks_normalised;                    /* the weights of a token's experts sum to 1 */
     const char *const *dropouts;              /* null-terminated keys; null: attention_dropout alone */
     struct ah_config_dropout dropout;
@@ -103,9 +112,20 @@ int64_t ah__decoder_others(const struct ah_decoder *decoder);
 /* If all blocks are of the second kind, makes it the first and only one. */
 void ah__decoder_settle(struct ah_decoder *decoder);
 
+/* Check decoder_sparse_step and mlp_only_layers, by which all blocks must have experts, and write them. */
+int ah__decoder_parse_sparse(const struct ah_json *json);
+int ah__decoder_add_sparse(cJSON *tree);
+#define AH_DECODER_SPARSE_KEYS "decoder_sparse_step", "mlp_only_layers"
+/* Read and write Granite's four factors. */
+int ah__granite_parse(struct ah_decoder *decoder, const struct ah_json *json);
+int ah__granite_add(cJSON *tree, const struct ah_decoder *decoder);
+#define AH_GRANITE_KEYS "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"
 /* Read and write the keys of the family's experts: their number, those of a token, their width and norm_topk_prob. */
 int ah__decoder_parse_experts(struct ah_decoder *decoder, const struct ah_json *json);
 int ah__decoder_add_experts(cJSON *tree, const struct ah_decoder *decoder);
+/* Records gate_proj, up_proj and down_proj of x [.., hidden_size], `inner` wide -> same shape. */
+struct ah_tensor ah__decoder_record_gated(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x,
+                                          int64_t inner);
 /* Records a mixture of experts of x [.., hidden_size] -> same shape. */
 struct ah_tensor ah__decoder_record_experts(struct ah_graph *graph, const struct ah_decoder *decoder,
                                             struct ah_tensor x);

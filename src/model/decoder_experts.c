@@ -3,7 +3,7 @@
 #include "model/decoder.h"
 #include "model/parts.h"
 
-enum { SIZES = 3, MOST_EXPERTS = 1 << 12 };
+enum { SIZES = 4, MOST_EXPERTS = 1 << 12 };
 
 /* Key for the number of experts in config.json of transformers 5, also where its hub's folders have another. */
 static const char local_key[] = "num_local_experts";
@@ -14,8 +14,12 @@ static size_t sizes_of(struct ah_config_size sizes[SIZES], struct ah_decoder *de
     const struct ah_decoder_experts *keys = decoder->experts;
     sizes[0] = (struct ah_config_size){keys->count_key, &decoder->expert_count, MOST_EXPERTS};
     sizes[1] = (struct ah_config_size){"num_experts_per_tok", &decoder->picks, AH_MOST_PICKS};
-    sizes[2] = (struct ah_config_size){keys->size_key, &decoder->expert_size, 1 << 22};
-    return keys->size_key ? SIZES : SIZES - 1;
+    size_t count = 2;
+    if (keys->size_key)
+        sizes[count++] = (struct ah_config_size){keys->size_key, &decoder->expert_size, 1 << 22};
+    if (keys->shared_size_key)
+        sizes[count++] = (struct ah_config_size){keys->shared_size_key, &decoder->shared_size, 1 << 22};
+    return count;
 }
 
 int ah__decoder_parse_experts(struct ah_decoder *decoder, const struct ah_json *json)
@@ -50,6 +54,28 @@ int ah__decoder_add_experts(cJSON *tree, const struct ah_decoder *decoder)
                                            : AH_OK;
 }
 
+int ah__decoder_parse_sparse(const struct ah_json *json)
+{
+    const cJSON *dense = cJSON_GetObjectItemCaseSensitive(json->node, "mlp_only_layers");
+    int64_t step = 1;
+    AH_TRY(ah__config_int(&step, json, "decoder_sparse_step", 1, 1 << 24));
+    if (step != 1)
+        return ah__fail(AH_EINPUT, "%s: key 'decoder_sparse_step': found %lld, expected 1: experts in all blocks",
+                        json->path, (long long)step);
+    if (dense && !cJSON_IsNull(dense) && !(cJSON_IsArray(dense) && cJSON_GetArraySize(dense) == 0))
+        return ah__fail(AH_EINPUT, "%s: key 'mlp_only_layers': found %d blocks, expected []: experts in all blocks",
+                        json->path, cJSON_GetArraySize(dense));
+    return AH_OK;
+}
+
+int ah__decoder_add_sparse(cJSON *tree)
+{
+    AH_TRY(ah__json_add_int(tree, "decoder_sparse_step", 1));
+    return cJSON_AddArrayToObject(tree, "mlp_only_layers")
+               ? AH_OK
+               : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+}
+
 /* Records the scores of experts. Adapters leave the router as it is. */
 static struct ah_tensor router(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
 {
@@ -58,22 +84,48 @@ static struct ah_tensor router(struct ah_graph *graph, const struct ah_decoder *
     return ah__graph_record(graph, AH_OP_LINEAR, (struct ah_attr){.out_in = true}, ah__values(x.id, weight.id));
 }
 
+/* Records what the experts of each token give. */
+static struct ah_tensor routed(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+{
+    const struct ah_decoder_experts *names = decoder->experts;
+    struct ah_part_experts in = {
+        .count = decoder->expert_count, .in = decoder->hidden_size, .out = decoder->expert_size, .std = decoder->std};
+    struct ah_part_experts out = in;
+    out.in = in.out, out.out = in.in;
+    struct ah_routes routes =
+        ah_graph_route(graph, router(graph, decoder, x), (int)decoder->picks, decoder->picks_normalised);
+    struct ah_tensor rows = ah_graph_dispatch(graph, x, &routes);
+    if (names->up) {
+        struct ah_tensor gate = ah__part_experts(graph, names->gate, rows, &in, &routes);
+        rows = ah_graph_silu_mul(graph, gate, ah__part_experts(graph, names->up, rows, &in, &routes));
+    } else {
+        in.out *= 2;
+        rows = ah_graph_silu_mul_halves(graph, ah__part_experts(graph, names->gate, rows, &in, &routes));
+    }
+    /* A row is weighed before the last product, which is linear: so that product's result is not kept for backward. */
+    rows = ah_graph_scale_rows(graph, rows, &routes);
+    return ah_graph_combine(graph, ah__part_experts(graph, names->down, rows, &out, &routes), &routes);
+}
+
+/* Records what the expert of all tokens gives. */
+static struct ah_tensor shared(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+{
+    const struct ah_decoder_experts *names = decoder->experts;
+    const struct ah_part_linear to_one = {.in = decoder->hidden_size, .out = 1, .std = decoder->std};
+    ah_graph_scope_push(graph, "%s", names->shared);
+    struct ah_tensor y = ah__decoder_record_gated(graph, decoder, x, decoder->shared_size);
+    ah_graph_scope_pop(graph);
+    return ah_graph_gate_rows(graph, y, ah__part_linear(graph, names->shared_gate, x, &to_one));
+}
+
 struct ah_tensor ah__decoder_record_experts(struct ah_graph *graph, const struct ah_decoder *decoder,
                                             struct ah_tensor x)
 {
     const struct ah_decoder_experts *names = decoder->experts;
-    int64_t hidden = decoder->hidden_size, inner = decoder->expert_size, count = decoder->expert_count;
     ah_graph_scope_push(graph, "%s", names->scope);
-    struct ah_routes routes =
-        ah_graph_route(graph, router(graph, decoder, x), (int)decoder->picks, decoder->picks_normalised);
-    struct ah_tensor rows = ah_graph_dispatch(graph, x, &routes);
-    struct ah_part_experts in = {.count = count, .in = hidden, .out = inner, .std = decoder->std}, out = in;
-    out.in = inner, out.out = hidden;
-    struct ah_tensor gate = ah__part_experts(graph, names->gate, rows, &in, &routes);
-    struct ah_tensor up = ah__part_experts(graph, names->up, rows, &in, &routes);
-    /* A row is weighed before the last product, which is linear: so that product's result is not kept for backward. */
-    rows = ah_graph_scale_rows(graph, ah_graph_silu_mul(graph, gate, up), &routes);
-    x = ah_graph_combine(graph, ah__part_experts(graph, names->down, rows, &out, &routes), &routes);
+    struct ah_tensor y = routed(graph, decoder, x);
+    if (names->shared)
+        y = ah_graph_add_inplace(graph, y, shared(graph, decoder, x));
     ah_graph_scope_pop(graph);
-    return x;
+    return y;
 }

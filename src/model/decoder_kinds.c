@@ -75,10 +75,11 @@ int ah__decoder_parse_layers(struct ah_decoder *decoder, const struct ah_json *j
     bool sliding = false;
     int64_t full_layers = 28;
     AH_TRY(ah__config_bool(&sliding, json, "use_sliding_window"));
-    AH_TRY(ah__decoder_parse_window(decoder, json));
+    if (sliding || !decoder->alternates) /* without use, the class of such a family saves a window of 0 */
+        AH_TRY(ah__decoder_parse_window(decoder, json));
     AH_TRY(ah__config_int(&full_layers, json, "max_window_layers", 0, 1 << 24));
     for (int64_t i = 0; i < decoder->layers; i++)
-        ah__decoder_set_other(decoder, i, i >= full_layers);
+        ah__decoder_set_other(decoder, i, decoder->alternates ? i % 2 == 0 && i < full_layers : i >= full_layers);
     AH_TRY(ah__decoder_parse_types(decoder, json));
     decoder->kind[1].window = sliding ? decoder->kind[0].window : 0;
     decoder->kind[0].window = 0;
@@ -117,5 +118,10 @@ int ah__decoder_add_layers(cJSON *tree, const struct ah_decoder *decoder)
         return AH_OK;
     AH_TRY(ah__json_add_int(tree, "sliding_window", window));
     AH_TRY(ah__json_add_int(tree, "max_window_layers", mixed ? decoder->layers : 0));
-    return mixed ? ah__decoder_add_types(tree, decoder) : AH_OK;
+    if (mixed || !decoder->alternates)
+        return mixed ? ah__decoder_add_types(tree, decoder) : AH_OK;
+    struct ah_decoder copy = *decoder;
+    for (int64_t i = 0; i < copy.layers; i++)
+        ah__decoder_set_other(&copy, i, true);
+    return ah__decoder_add_types(tree, &copy);
 }

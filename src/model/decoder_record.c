@@ -60,14 +60,12 @@ static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decode
     return x;
 }
 
-static struct ah_tensor feed_forward(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+struct ah_tensor ah__decoder_record_gated(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x,
+                                          int64_t inner)
 {
-    int64_t hidden = decoder->hidden_size, inner = decoder->intermediate_size;
+    int64_t hidden = decoder->hidden_size;
     bool bias = decoder->mlp_bias;
     struct ah_tensor gate, up;
-    if (decoder->experts)
-        return ah__decoder_record_experts(graph, decoder, x);
-    ah_graph_scope_push(graph, "mlp");
     if (decoder->fused) {
         struct ah_tensor whole = ah__part_table(graph, "gate_up_proj", 2 * inner, hidden, decoder->std);
         gate = product_with(graph, x, whole, inner);
@@ -77,7 +75,15 @@ static struct ah_tensor feed_forward(struct ah_graph *graph, const struct ah_dec
         up = linear(graph, decoder, "up_proj", x, hidden, inner, bias);
     }
     x = decoder->gelu ? ah_graph_gelu_mul(graph, gate, up) : ah_graph_silu_mul(graph, gate, up);
-    x = linear(graph, decoder, "down_proj", x, inner, hidden, bias);
+    return linear(graph, decoder, "down_proj", x, inner, hidden, bias);
+}
+
+static struct ah_tensor feed_forward(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
+{
+    if (decoder->experts)
+        return ah__decoder_record_experts(graph, decoder, x);
+    ah_graph_scope_push(graph, "mlp");
+    x = ah__decoder_record_gated(graph, decoder, x, decoder->intermediate_size);
     ah_graph_scope_pop(graph);
     return x;
 }

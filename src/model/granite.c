@@ -2,11 +2,9 @@
  * divided. */
 #include "model/decoder.h"
 
-static const char *const keys[] = {
-    AH_DECODER_KEYS,       "attention_bias",       "mlp_bias",       "embedding_multiplier",
-    "residual_multiplier", "attention_multiplier", "logits_scaling", NULL};
+static const char *const keys[] = {AH_DECODER_KEYS, AH_GRANITE_KEYS, "attention_bias", "mlp_bias", NULL};
 
-static int read(struct ah_decoder *decoder, const struct ah_json *json)
+int ah__granite_parse(struct ah_decoder *decoder, const struct ah_json *json)
 {
     double divisor = 1;
     decoder->attention_scale = 1;
@@ -23,7 +21,7 @@ static double scale_of(double scaling)
     return 1 / scaling;
 }
 
-static int write(cJSON *tree, const struct ah_decoder *decoder)
+int ah__granite_add(cJSON *tree, const struct ah_decoder *decoder)
 {
     AH_TRY(ah__config_add_real(tree, "embedding_multiplier", decoder->embedding_scale));
     AH_TRY(ah__config_add_real(tree, "residual_multiplier", decoder->residual_scale));
@@ -32,6 +30,6 @@ static int write(cJSON *tree, const struct ah_decoder *decoder)
                                ah__config_origin(decoder->logit_scale, 1 / decoder->logit_scale, scale_of));
 }
 
-const struct ah_family ah__family_granite =
-    AH_DECODER_FAMILY("granite", "GraniteForCausalLM", keys,
-                      {.attention_bias_key = true, .mlp_bias_key = true, .read = read, .write = write});
+const struct ah_family ah__family_granite = AH_DECODER_FAMILY(
+    "granite", "GraniteForCausalLM", keys,
+    {.attention_bias_key = true, .mlp_bias_key = true, .read = ah__granite_parse, .write = ah__granite_add});

@@ -1,39 +1,21 @@
 /* Qwen3 with experts: Qwen3's decoder whose feed-forward networks are mixtures of experts. */
 #include "model/decoder.h"
 
-static const char *const keys[] = {AH_DECODER_KEYS,
-                                   AH_DECODER_LAYER_KEYS,
-                                   "attention_bias",
-                                   "num_experts",
-                                   "num_local_experts",
-                                   "num_experts_per_tok",
-                                   "moe_intermediate_size",
-                                   "norm_topk_prob",
-                                   "decoder_sparse_step",
-                                   "mlp_only_layers",
-                                   NULL};
+static const char *const keys[] = {
+    AH_DECODER_KEYS,       AH_DECODER_LAYER_KEYS,   "attention_bias", "num_experts",          "num_local_experts",
+    "num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob", AH_DECODER_SPARSE_KEYS, NULL};
 
 static int read(struct ah_decoder *decoder, const struct ah_json *json)
 {
-    const cJSON *dense = cJSON_GetObjectItemCaseSensitive(json->node, "mlp_only_layers");
-    int64_t step = 1;
     AH_TRY(ah__decoder_parse_layers(decoder, json));
-    AH_TRY(ah__config_int(&step, json, "decoder_sparse_step", 1, 1 << 24));
-    if (step != 1)
-        return ah__fail(AH_EINPUT, "%s: key 'decoder_sparse_step': found %lld, expected 1: experts in all blocks",
-                        json->path, (long long)step);
-    if (dense && !cJSON_IsNull(dense) && !(cJSON_IsArray(dense) && cJSON_GetArraySize(dense) == 0))
-        return ah__fail(AH_EINPUT, "%s: key 'mlp_only_layers': found %d blocks, expected []: experts in all blocks",
-                        json->path, cJSON_GetArraySize(dense));
+    AH_TRY(ah__decoder_parse_sparse(json));
     return ah__decoder_parse_experts(decoder, json);
 }
 
 static int write(cJSON *tree, const struct ah_decoder *decoder)
 {
     AH_TRY(ah__decoder_add_layers(tree, decoder));
-    AH_TRY(ah__json_add_int(tree, "decoder_sparse_step", 1));
-    if (!cJSON_AddArrayToObject(tree, "mlp_only_layers"))
-        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    AH_TRY(ah__decoder_add_sparse(tree));
     return ah__decoder_add_experts(tree, decoder);
 }
 

@@ -131,6 +131,57 @@ static int gather(struct ah_weight_tensors *tensors)
     return status;
 }
 
+/* ---- apart in files, one here ------------------------------------------------------------------------------------ */
+
+static const char part_end[] = AH_GGUF_PART ".weight";
+
+/* Makes a tensor whose rows of each expert are those of `first`, then those of `second`. */
+static int pair_make(struct ah_weight_tensor *first, struct ah_weight_tensors *tensors,
+                     const struct ah_weight_tensor *second)
+{
+    const unsigned char **parts;
+    if (!is_alike(first, second) || first->rank != 3 || first->dim[0] < 1)
+        return ah__fail(AH_ECORRUPT,
+                        "%s: tensor '%.120s': found another type or shape than '%.120s', expected the same",
+                        tensors->path, second->name, first->name);
+    size_t count = (size_t)first->dim[0], bytes = first->bytes / count;
+    AH_TRY(ah__arena_new(&tensors->arena, &parts, 2 * count, sizeof *parts));
+    for (size_t i = 0; i < count; i++) {
+        parts[2 * i] = first->data + i * bytes;
+        parts[2 * i + 1] = second->data + i * bytes;
+    }
+    first->parts = parts;
+    first->part_count = 2 * count;
+    first->bytes *= 2;
+    first->dim[1] *= 2;
+    return AH_OK;
+}
+
+/* Joins tensors of a GGUF file that are one parameter here: those named NAME.weight and NAME.part.weight. */
+static int pairs_join(struct ah_weight_tensors *tensors)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < tensors->count; i++) {
+        const struct ah_weight_tensor *tensor = &tensors->tensors[i];
+        size_t length = strlen(tensor->name), end = sizeof part_end - 1;
+        if (length <= end || strcmp(tensor->name + length - end, part_end) != 0)
+            continue;
+        char *name;
+        AH_TRY(ah__sprintf(&name, "%.*s.weight", (int)(length - end), tensor->name));
+        struct ah_weight_tensor *first = (struct ah_weight_tensor *)ah__weight_tensors_find(tensors, name);
+        ah__free(name);
+        if (!first)
+            continue;
+        AH_TRY(pair_make(first, tensors, tensor));
+        tensors->tensors[i].part_count = SIZE_MAX; /* it is none any more */
+    }
+    for (size_t i = 0; i < tensors->count; i++)
+        if (tensors->tensors[i].part_count != SIZE_MAX)
+            tensors->tensors[kept++] = tensors->tensors[i];
+    tensors->count = kept;
+    return AH_OK;
+}
+
 /* ---- as transformers has them in memory -------------------------------------------------------------------------- */
 
 enum { WHOLE = -1 };
@@ -146,6 +197,9 @@ static const struct view {
     {".mlp.experts.gate_up_proj", ".block_sparse_moe.experts.*.w3.weight", 1},
     {".mlp.experts.down_proj", ".block_sparse_moe.experts.*.w2.weight", WHOLE},
     {".mlp.gate", ".block_sparse_moe.gate.weight", WHOLE},
+    {".block_sparse_moe.experts.gate_up_proj", ".block_sparse_moe.input_linear.weight", WHOLE},
+    {".block_sparse_moe.experts.down_proj", ".block_sparse_moe.output_linear.weight", WHOLE},
+    {".block_sparse_moe.router", ".block_sparse_moe.router.layer.weight", WHOLE},
 };
 
 /* Returns the length of what is before the view's end in a name; -1: the name has another end. */
@@ -216,6 +270,8 @@ int ah__weight_stacks(struct ah_weight_tensors *tensors)
 {
     size_t count;
     AH_TRY(gather(tensors));
+    if (tensors->gguf)
+        AH_TRY(pairs_join(tensors));
     AH_TRY(views_list(tensors, &count));
     if (!count)
         return AH_OK;

@@ -165,12 +165,14 @@ static void shape_print(char text[SHAPE_TEXT], const int64_t *dim, int rank)
     snprintf(text + length, (size_t)(SHAPE_TEXT - length), "]");
 }
 
+/* A GGUF file may have a single row as a vector. */
 static int shape_check(const struct ah_weight_tensors *tensors, const struct ah_weight_tensor *tensor,
                        const struct ah_shape *shape)
 {
     char found[SHAPE_TEXT], expected[SHAPE_TEXT];
+    bool row = tensors->gguf && shape->rank == 2 && shape->dim[0] == 1 && tensor->rank == 1;
     shape_print(found, tensor->dim, tensor->rank);
-    shape_print(expected, shape->dim, shape->rank);
+    shape_print(expected, shape->dim + row, shape->rank - row);
     if (strcmp(found, expected) == 0)
         return AH_OK;
     return ah__fail(AH_ECORRUPT, "%s: tensor '%.80s': found %s %s, expected %s %s", tensors->path, tensor->name,

@@ -363,12 +363,16 @@ static int plan_before(struct ah_plan *before, const struct ah_training *trainin
 static void note_experts(const struct ah_training *training)
 {
     const struct ah_partition *partition = training->session->partition;
-    bool experts = false, adapted = false;
+    bool experts = false, adapted = false, fused = false;
     for (int p = 0; p < partition->param_count && training->settings.tuning.lora_rank; p++) {
-        bool stack = ah__stack_is(partition->params[p].name);
+        bool stack = partition->params[p].shape.rank == 3;
         experts |= stack;
         adapted |= stack && partition->params[p].adapter;
+        fused |= stack && partition->params[p].adapter && !ah__stack_is(partition->params[p].name);
     }
+    if (fused)
+        ah__training_note(training,
+                          "the experts are fused in files, and so are their adapters, which PEFT cannot load");
     if (experts && !adapted)
         ah__training_note(training, "experts and their routers get no adapters and stay as they are");
 }

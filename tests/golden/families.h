@@ -11,15 +11,16 @@
 enum { FAMILY_MOST_FLOATS = 20000 };
 
 static const char *const family_cases[] = {
-    "gemma-bias",        "gemma-wide",      "gemma2-capped",     "gemma2-plain",    "gemma3_text-mixed",
-    "gemma3_text-types", "gpt2-gelu",       "gpt_neox-parallel", "gpt_neox-serial", "granite-bias",
-    "granite-factors",   "llama-bias",      "llama-gqa",         "mistral-wide",    "mistral-window",
-    "olmo2-gqa",         "olmo2-whole",     "olmo3-types",       "olmo3-yarn",      "llama-yarn",
-    "qwen2-yarn",        "qwen3-dynamic",   "opt-gelu",          "opt-relu",        "phi3-partial",
-    "phi3-window",       "phi3-short",      "phi3-long",         "qwen2-tied",      "qwen2-window",
-    "qwen3-bias",        "qwen3-wide",      "qwen2-mixed",       "qwen3-mixed",     "smollm3-still",
-    "smollm3-bias",      "ministral-mixed", "qwen3_moe-normal",  "qwen3_moe-plain", "mixtral-two",
-    "mixtral-window",    "olmoe-plain",     "olmoe-gqa",
+    "gemma-bias",        "gemma-wide",       "gemma2-capped",     "gemma2-plain",       "gemma3_text-mixed",
+    "gemma3_text-types", "gpt2-gelu",        "gpt_neox-parallel", "gpt_neox-serial",    "granite-bias",
+    "granite-factors",   "llama-bias",       "llama-gqa",         "mistral-wide",       "mistral-window",
+    "olmo2-gqa",         "olmo2-whole",      "olmo3-types",       "olmo3-yarn",         "llama-yarn",
+    "qwen2-yarn",        "qwen3-dynamic",    "opt-gelu",          "opt-relu",           "phi3-partial",
+    "phi3-window",       "phi3-short",       "phi3-long",         "qwen2-tied",         "qwen2-window",
+    "qwen3-bias",        "qwen3-wide",       "qwen2-mixed",       "qwen3-mixed",        "smollm3-still",
+    "smollm3-bias",      "ministral-mixed",  "qwen3_moe-normal",  "qwen3_moe-plain",    "mixtral-two",
+    "mixtral-window",    "olmoe-plain",      "olmoe-gqa",         "granitemoe-factors", "granitemoe-bias",
+    "qwen2_moe-plain",   "qwen2_moe-window",
 };
 
 struct family_golden {

@@ -134,6 +134,19 @@ CASES = {
     "olmoe-gqa": ("Olmoe", dict(GATED, intermediate_size=16, num_key_value_heads=2, num_experts=4,
                                 num_experts_per_tok=4, norm_topk_prob=True, attention_bias=True,
                                 tie_word_embeddings=True, pad_token_id=None)),
+    "granitemoe-factors": ("GraniteMoe", dict(GATED, intermediate_size=20, num_key_value_heads=2, num_local_experts=5,
+                                              num_experts_per_tok=2, embedding_multiplier=12.0,
+                                              residual_multiplier=0.22, attention_multiplier=0.3, logits_scaling=6.0,
+                                              tie_word_embeddings=True)),
+    "granitemoe-bias": ("GraniteMoe", dict(GATED, intermediate_size=12, num_key_value_heads=4, num_local_experts=3,
+                                           num_experts_per_tok=3, attention_multiplier=0.125, logits_scaling=8.0,
+                                           attention_bias=True)),
+    "qwen2_moe-plain": ("Qwen2Moe", dict(GATED, num_key_value_heads=2, num_experts=5, num_experts_per_tok=2,
+                                         moe_intermediate_size=12, shared_expert_intermediate_size=20)),
+    "qwen2_moe-window": ("Qwen2Moe", dict(GATED, num_hidden_layers=3, num_key_value_heads=4, num_experts=4,
+                                          num_experts_per_tok=3, moe_intermediate_size=10,
+                                          shared_expert_intermediate_size=14, norm_topk_prob=True, qkv_bias=False,
+                                          use_sliding_window=True, sliding_window=3, tie_word_embeddings=True)),
     "gpt2-gelu": ("GPT2", dict(vocab_size=VOCAB, n_embd=HIDDEN, n_layer=2, n_head=3, n_positions=16, n_inner=INNER,
                                activation_function="gelu")),
 }
@@ -153,10 +166,18 @@ def saved_config(model):
         return json.dumps(json.loads((pathlib.Path(folder) / "config.json").read_text()))
 
 
-def hub_parts(name, t, mixtral):
+GRANITE_MOE = {"experts.gate_up_proj": "input_linear.weight", "experts.down_proj": "output_linear.weight",
+               "router.weight": "router.layer.weight"}
+
+
+def hub_parts(name, t, kind):
     """Names in files of a parameter and the parts of it that they mean: experts are fused in memory. '*' stands for an
     expert's number: the values of all experts follow one another."""
     whole = lambda x: x
+    if kind == "granitemoe":
+        scope, _, rest = name.partition(".block_sparse_moe.")
+        return {f"{scope}.block_sparse_moe.{GRANITE_MOE[rest]}" if rest else name: whole}
+    mixtral = kind == "mixtral"
     gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
     if mixtral:
         name = name.replace(".mlp.", ".block_sparse_moe.")
@@ -173,7 +194,7 @@ def parameters(model):
     kind = model.config.model_type
     names = {"lm_head.weight": "embed_out.weight"} if kind == "gpt_neox" else {}
     every = [(names.get(part, part), t, take) for name, t in model.named_parameters()
-             for part, take in hub_parts(name, t, kind == "mixtral").items()]
+             for part, take in hub_parts(name, t, kind).items()]
     made = {}
     for index, (name, t, take) in enumerate(every):
         part = take(t.detach())

@@ -19,6 +19,11 @@
 #define QWEN3 "{\"model_type\":\"qwen3\"," GATED
 #define QWEN3_MOE                                                                                                      \
     "{\"model_type\":\"qwen3_moe\"," GATED ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":12"
+#define QWEN2_MOE                                                                                                      \
+    "{\"model_type\":\"qwen2_moe\"," GATED                                                                             \
+    ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":12,"                                       \
+    "\"shared_expert_intermediate_size\":20"
+#define GRANITEMOE "{\"model_type\":\"granitemoe\"," GATED ",\"num_local_experts\":4,\"num_experts_per_tok\":2"
 #define OLMOE "{\"model_type\":\"olmoe\"," GATED ",\"num_experts\":4,\"num_experts_per_tok\":2"
 #define MIXTRAL "{\"model_type\":\"mixtral\"," GATED ",\"num_key_value_heads\":2,\"num_local_experts\":4"
 #define GRANITE "{\"model_type\":\"granite\"," GATED
@@ -87,6 +92,13 @@ static const struct {
     {"{\"model_type\":\"qwen3_moe\"," GATED ",\"num_experts\":4,\"num_experts_per_tok\":2}",
      "key 'moe_intermediate_size': found nothing"},
     {QWEN3_MOE ",\"num_local_experts\":5}", "key 'num_local_experts': found 5, expected 4, as num_experts has"},
+    {"{\"model_type\":\"qwen2_moe\"," GATED
+     ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":12}",
+     "key 'shared_expert_intermediate_size': found nothing"},
+    {QWEN2_MOE ",\"mlp_only_layers\":[1]}", "key 'mlp_only_layers': found 1 blocks, expected []"},
+    {QWEN2_MOE ",\"use_sliding_window\":true,\"sliding_window\":0}", "key 'sliding_window': found 0"},
+    {GRANITEMOE ",\"mlp_bias\":true}", "key 'mlp_bias': found true, expected false"},
+    {"{\"model_type\":\"granitemoe\"," GATED ",\"num_local_experts\":4}", "key 'num_experts_per_tok': found nothing"},
     {OLMOE ",\"clip_qkv\":8}", "key 'clip_qkv': found 8, expected null"},
     {MIXTRAL ",\"num_experts_per_tok\":5}",
      "key 'num_experts_per_tok': found 5, expected at most num_local_experts, which is 4"},
@@ -208,6 +220,18 @@ static const struct {
      false},
     {QWEN3_MOE "}", QWEN3_MOE ",\"norm_topk_prob\":true}", true},
     {OLMOE "}", OLMOE ",\"norm_topk_prob\":true}", true},
+    {QWEN2_MOE "}", QWEN2_MOE ",\"qkv_bias\":true,\"sliding_window\":0,\"max_window_layers\":1}", false},
+    {QWEN2_MOE "}", QWEN2_MOE ",\"qkv_bias\":false}", true},
+    {QWEN2_MOE ",\"use_sliding_window\":true,\"sliding_window\":4}",
+     QWEN2_MOE ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
+               "\"full_attention\"]}",
+     false},
+    {QWEN2_MOE ",\"use_sliding_window\":true,\"sliding_window\":4}",
+     QWEN2_MOE ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
+               "\"sliding_attention\"]}",
+     true},
+    {GRANITEMOE "}", GRANITEMOE ",\"attention_multiplier\":1,\"embedding_multiplier\":1}", false},
+    {GRANITEMOE "}", GRANITEMOE ",\"residual_multiplier\":0.5}", true},
     {MIXTRAL ",\"num_experts_per_tok\":2}", MIXTRAL ",\"num_experts_per_tok\":2,\"sliding_window\":null}", false},
     {MIXTRAL ",\"num_experts_per_tok\":2}", MIXTRAL ",\"num_experts_per_tok\":1}", true},
     {SMOLLM3 "}", SMOLLM3 ",\"num_key_value_heads\":4,\"no_rope_layers\":[1,1,0],\"rope_theta\":2000000}", false},
@@ -416,19 +440,26 @@ static void shipped_models_have_their_sizes(void **state)
     static const struct {
         const char *name;
         int64_t parameters;
-    } models[] = {{"llama-3.2-1b", 1235814400},   {"llama-3.1-8b", 8030261248},   {"tinyllama-1.1b", 1100048384},
-                  {"mistral-7b", 7241732096},     {"qwen2.5-0.5b", 494032768},    {"qwen2.5-7b", 7615616512},
-                  {"qwen3-0.6b", 596049920},      {"qwen3-8b", 8190735360},       {"pythia-1.4b", 1414647808},
-                  {"opt-1.3b", 1315758080},       {"phi-3-mini-4k", 3821079552},  {"phi-4", 14659507200},
-                  {"smollm3-3b", 3075098624},     {"olmo3-7b", 7298011136},       {"gemma-2b", 2506172416},
-                  {"gemma3-1b", 999885952},       {"gemma3-270m", 268098176},     {"granite-3.3-2b", 2533539840},
-                  {"granite-3.3-8b", 8170864640}, {"olmo2-1b", 1484916736},       {"olmo2-7b", 7298617344},
-                  {"phi-3.5-mini", 3821079552},   {"phi-4-mini", 3836021760},     {"gemma2-2b", 2614341888},
-                  {"gemma2-9b", 9241705984},      {"qwen2.5-3b", 3085938688},     {"qwen2.5-14b", 14770033664},
-                  {"qwen3-4b", 4022468096},       {"qwen3-14b", 14768307200},     {"llama-3.2-3b", 3212749824},
-                  {"llama-3.3-70b", 70553706496}, {"smollm2-1.7b", 1711376384},   {"mistral-nemo-12b", 12247782400},
-                  {"falcon3-7b", 7455550464},     {"qwen3-30b-a3b", 30532122624}, {"olmoe-1b-7b", 6919161856},
-                  {"mixtral-8x7b", 46702792704}};
+    } models[] = {{"llama-3.2-1b", 1235814400},      {"llama-3.1-8b", 8030261248},
+                  {"tinyllama-1.1b", 1100048384},    {"mistral-7b", 7241732096},
+                  {"qwen2.5-0.5b", 494032768},       {"qwen2.5-7b", 7615616512},
+                  {"qwen3-0.6b", 596049920},         {"qwen3-8b", 8190735360},
+                  {"pythia-1.4b", 1414647808},       {"opt-1.3b", 1315758080},
+                  {"phi-3-mini-4k", 3821079552},     {"phi-4", 14659507200},
+                  {"smollm3-3b", 3075098624},        {"olmo3-7b", 7298011136},
+                  {"gemma-2b", 2506172416},          {"gemma3-1b", 999885952},
+                  {"gemma3-270m", 268098176},        {"granite-3.3-2b", 2533539840},
+                  {"granite-3.3-8b", 8170864640},    {"olmo2-1b", 1484916736},
+                  {"olmo2-7b", 7298617344},          {"phi-3.5-mini", 3821079552},
+                  {"phi-4-mini", 3836021760},        {"gemma2-2b", 2614341888},
+                  {"gemma2-9b", 9241705984},         {"qwen2.5-3b", 3085938688},
+                  {"qwen2.5-14b", 14770033664},      {"qwen3-4b", 4022468096},
+                  {"qwen3-14b", 14768307200},        {"llama-3.2-3b", 3212749824},
+                  {"llama-3.3-70b", 70553706496},    {"smollm2-1.7b", 1711376384},
+                  {"mistral-nemo-12b", 12247782400}, {"falcon3-7b", 7455550464},
+                  {"qwen3-30b-a3b", 30532122624},    {"olmoe-1b-7b", 6919161856},
+                  {"mixtral-8x7b", 46702792704},     {"granite-3.1-3b-a800m", 3298793472},
+                  {"qwen1.5-moe-a2.7b", 14315784192}};
     for (size_t i = 0; i < AH_LENGTH(models); i++) {
         int64_t found = parameters_of(models[i].name);
         if (found != models[i].parameters)

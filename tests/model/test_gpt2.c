@@ -21,9 +21,9 @@ static void wrong_configs(void **state)
         {"{\"model_type\":\"bert\"}",
          "m.json: key 'model_type': found 'bert', expected 'gemma' or 'gemma2' or 'gemma3_text' or 'gpt2' or "
          "'gpt_neox' or "
-         "'granite' or "
+         "'granite' or 'granitemoe' or "
          "'llama' or 'ministral' or 'mistral' or 'mixtral' or 'olmo2' or 'olmo3' or 'olmoe' or 'opt' or 'phi3' or "
-         "'qwen2' or 'qwen3' or 'qwen3_moe' or 'smollm3'"},
+         "'qwen2' or 'qwen2_moe' or 'qwen3' or 'qwen3_moe' or 'smollm3'"},
         {"{\"model_type\":\"gpt2\"}", "key 'vocab_size': found nothing"},
         {"{\"model_type\":\"gpt2\",\"vocab_size\":61,\"n_positions\":16,\"n_embd\":32,\"n_layer\":2,\"n_head\":3}",
          "key 'n_head': found 3, expected a divisor of n_embd 32"},

@@ -187,6 +187,10 @@ static const char *const families[] = {
     "{\"model_type\":\"mixtral\"," GATED ",\"num_key_value_heads\":1,\"num_local_experts\":4,"
     "\"num_experts_per_tok\":2}",
     "{\"model_type\":\"olmoe\"," GATED ",\"num_key_value_heads\":2,\"num_experts\":5,\"num_experts_per_tok\":1}",
+    "{\"model_type\":\"granitemoe\"," GATED ",\"num_key_value_heads\":2,\"num_local_experts\":6,"
+    "\"num_experts_per_tok\":2,\"residual_multiplier\":0.22,\"attention_multiplier\":0.3,\"logits_scaling\":6}",
+    "{\"model_type\":\"qwen2_moe\"," GATED ",\"num_key_value_heads\":2,\"num_experts\":5,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":12,\"shared_expert_intermediate_size\":20}",
     "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":40}",
 };
 

@@ -222,9 +222,9 @@ static const struct {
                       {"residual_multiplier", "residual_scale"},
                       {"attention_multiplier", "attention.scale"},
                       {"logits_scaling", "logit_scale"}};
-static const char *const granite_keys[] = {"embedding_scale", "residual_scale", "attention.scale", "logit_scale", NULL};
+static const char *const granite_keys[] = {AH_GGUF_GRANITE_KEYS, NULL};
 
-static int granite_read(const struct ah_gguf_config *config)
+int ah__gguf_granite_read(const struct ah_gguf_config *config)
 {
     int64_t size = number_of(config->tree, "head_dim");
     for (size_t i = 0; i < AH_LENGTH(granite_scales); i++)
@@ -234,7 +234,7 @@ static int granite_read(const struct ah_gguf_config *config)
     return ah__json_add_double(config->tree, "attention_multiplier", 1 / sqrt((double)size));
 }
 
-static int granite_write(const struct ah_gguf_written *to)
+int ah__gguf_granite_write(const struct ah_gguf_written *to)
 {
     for (size_t i = 0; i < AH_LENGTH(granite_scales); i++)
         AH_TRY(put_double(to, granite_scales[i].ours, granite_scales[i].key));
@@ -329,7 +329,7 @@ static const struct ah_gguf_arch archs[] = {
     AH_GGUF_ARCH("phi3", "phi3", .partial = true, .own = phi_names, .honoured = phi_keys, .read = phi_read,
                  .write = phi_write),
     AH_GGUF_ARCH("granite", "granite", .permuted = true, .states_bias = true, .states_mlp_bias = true, .yarn = true,
-                 .honoured = granite_keys, .read = granite_read, .write = granite_write),
+                 .honoured = granite_keys, .read = ah__gguf_granite_read, .write = ah__gguf_granite_write),
     AH_GGUF_ARCH("olmo2", "olmo2", .windows = true, .states_bias = true, .yarn = true, .own = olmo_names,
                  .honoured = olmo_keys, .read = olmo_read, .write = olmo_write),
     AH_GGUF_ARCH("smollm3", "smollm3", .permuted = true, .states_bias = true, .states_mlp_bias = true, .yarn = true,
@@ -374,7 +374,7 @@ static void names_list(char *names, size_t size)
 
 int ah__gguf_arch_find(const struct ah_gguf_arch **out, const struct ah_gguf *file)
 {
-    char names[192] = "", key[AH_GGUF_KEY_SIZE];
+    char names[256] = "", key[AH_GGUF_KEY_SIZE];
     const char *name = NULL;
     int64_t experts = 0;
     AH_TRY(ah__gguf_text(&name, file, "general.architecture"));

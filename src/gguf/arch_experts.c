@@ -1,5 +1,6 @@
 /* Architectures with mixtures of experts. The matrices of all experts of a block are one tensor [E, out, in]. */
 #include "gguf/arch_internal.h"
+#include "gguf/config.h"
 
 static const struct ah_gguf_rename names[] = {{"ffn_gate_inp", "mlp.gate"},
                                               {"ffn_gate_exps", "mlp.experts.*.gate_proj"},
@@ -11,10 +12,25 @@ static const struct ah_gguf_rename mixtral_names[] = {{"ffn_gate_inp", "block_sp
                                                       {"ffn_up_exps", "block_sparse_moe.experts.*.w3"},
                                                       {"ffn_down_exps", "block_sparse_moe.experts.*.w2"},
                                                       {NULL, NULL}};
+static const struct ah_gguf_rename shared_names[] = {{"ffn_gate_inp", "mlp.gate"},
+                                                     {"ffn_gate_exps", "mlp.experts.*.gate_proj"},
+                                                     {"ffn_up_exps", "mlp.experts.*.up_proj"},
+                                                     {"ffn_down_exps", "mlp.experts.*.down_proj"},
+                                                     {"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+                                                     {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+                                                     {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+                                                     {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
+                                                     {NULL, NULL}};
+static const struct ah_gguf_rename granite_names[] = {{"ffn_gate_inp", "block_sparse_moe.router.layer"},
+                                                      {"ffn_gate_exps", "block_sparse_moe.input_linear"},
+                                                      {"ffn_up_exps", "block_sparse_moe.input_linear" AH_GGUF_PART},
+                                                      {"ffn_down_exps", "block_sparse_moe.output_linear"},
+                                                      {NULL, NULL}};
 
 #define COUNT "expert_count"
 #define USED "expert_used_count"
 #define WIDTH "expert_feed_forward_length"
+#define SHARED "expert_shared_feed_forward_length"
 #define WINDOW "attention.sliding_window"
 #define PATTERN "attention.sliding_window_pattern"
 static const struct ah_gguf_size qwen_sizes[] = {
@@ -22,8 +38,15 @@ static const struct ah_gguf_size qwen_sizes[] = {
 static const struct ah_gguf_size olmoe_sizes[] = {{COUNT, "num_experts"}, {USED, "num_experts_per_tok"}, {NULL, NULL}};
 static const struct ah_gguf_size mixtral_sizes[] = {
     {COUNT, "num_local_experts"}, {USED, "num_experts_per_tok"}, {NULL, NULL}};
+static const struct ah_gguf_size shared_sizes[] = {{COUNT, "num_experts"},
+                                                   {USED, "num_experts_per_tok"},
+                                                   {WIDTH, "moe_intermediate_size"},
+                                                   {SHARED, "shared_expert_intermediate_size"},
+                                                   {NULL, NULL}};
+static const char *const shared_keys[] = {COUNT, USED, WIDTH, SHARED, WINDOW, PATTERN, NULL};
 static const char *const qwen_keys[] = {COUNT, USED, WIDTH, WINDOW, PATTERN, NULL};
 static const char *const olmoe_keys[] = {COUNT, USED, NULL};
+static const char *const granite_keys[] = {COUNT, USED, AH_GGUF_GRANITE_KEYS, NULL};
 static const char *const mixtral_keys[] = {COUNT, USED, WINDOW, PATTERN, NULL};
 
 /* Files do not say whether the weights of a token's experts sum to 1. llama.cpp has Qwen's so, and OLMoE's not. */
@@ -73,23 +96,30 @@ static int olmoe_read(const struct ah_gguf_config *config)
     return ah__json_add_bool(config->tree, "norm_topk_prob", false);
 }
 
+static int width_check(const struct ah_gguf_written *to)
+{
+    int64_t heads, size, hidden;
+    AH_TRY(ah__json_int(&heads, &to->json, "num_attention_heads", 1, INT32_MAX));
+    AH_TRY(ah__json_int(&size, &to->json, "head_dim", 1, INT32_MAX));
+    AH_TRY(ah__json_int(&hidden, &to->json, "hidden_size", 1, INT32_MAX));
+    return size * heads == hidden
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: key 'head_dim': found %lld, expected %lld, as llama.cpp has it",
+                          to->json.path, (long long)size, (long long)(hidden / heads));
+}
+
 /* llama.cpp has the norms of OLMoE's queries and keys as wide as the model. */
 static int heads_check(const struct ah_gguf_written *to)
 {
-    int64_t heads, others, size, hidden;
+    int64_t heads, others;
     AH_TRY(ah__json_int(&heads, &to->json, "num_attention_heads", 1, INT32_MAX));
     AH_TRY(ah__json_int(&others, &to->json, "num_key_value_heads", 1, INT32_MAX));
-    AH_TRY(ah__json_int(&size, &to->json, "head_dim", 1, INT32_MAX));
-    AH_TRY(ah__json_int(&hidden, &to->json, "hidden_size", 1, INT32_MAX));
     if (others != heads)
         return ah__fail(AH_EINPUT,
                         "%s: key 'num_key_value_heads': found %lld, expected %lld, as many as num_attention_heads: "
                         "llama.cpp has no others",
                         to->json.path, (long long)others, (long long)heads);
-    return size * heads == hidden
-               ? AH_OK
-               : ah__fail(AH_EINPUT, "%s: key 'head_dim': found %lld, expected %lld, as llama.cpp has it",
-                          to->json.path, (long long)size, (long long)(hidden / heads));
+    return width_check(to);
 }
 
 static int olmoe_write(const struct ah_gguf_written *to)
@@ -97,6 +127,33 @@ static int olmoe_write(const struct ah_gguf_written *to)
     AH_TRY(count_check(to));
     AH_TRY(heads_check(to));
     return normalised_check(to, false);
+}
+
+static int shared_read(const struct ah_gguf_config *config)
+{
+    int64_t window;
+    AH_TRY(ah__json_add_bool(config->tree, "norm_topk_prob", false));
+    if (ah__gguf_find(config->file, "blk.0.attn_q.weight") && !ah__gguf_find(config->file, "blk.0.attn_q.bias"))
+        AH_TRY(ah__json_add_bool(config->tree, "qkv_bias", false));
+    AH_TRY(ah__gguf_add_window(&window, config));
+    if (window <= 0)
+        return AH_OK;
+    AH_TRY(ah__json_add_bool(config->tree, "use_sliding_window", true));
+    return cJSON_HasObjectItem(config->tree, "layer_types") ? AH_OK : ah__gguf_add_types(config, 0);
+}
+
+static int shared_write(const struct ah_gguf_written *to)
+{
+    AH_TRY(count_check(to));
+    AH_TRY(width_check(to));
+    AH_TRY(normalised_check(to, false));
+    return ah__gguf_put_window(to);
+}
+
+static int granite_write(const struct ah_gguf_written *to)
+{
+    AH_TRY(count_check(to));
+    return ah__gguf_granite_write(to);
 }
 
 static int mixtral_read(const struct ah_gguf_config *config)
@@ -118,4 +175,9 @@ const struct ah_gguf_arch ah__gguf_mixtures[AH_GGUF_MIXTURES] = {
                  .honoured = olmoe_keys, .read = olmoe_read, .write = olmoe_write),
     AH_GGUF_ARCH("llama", "mixtral", .permuted = true, .yarn = true, .own = mixtral_names, .experts = mixtral_sizes,
                  .honoured = mixtral_keys, .read = mixtral_read, .write = mixtral_write),
+    AH_GGUF_ARCH("granitemoe", "granitemoe", .permuted = true, .states_bias = true, .yarn = true, .own = granite_names,
+                 .experts = mixtral_sizes, .honoured = granite_keys, .read = ah__gguf_granite_read,
+                 .write = granite_write),
+    AH_GGUF_ARCH("qwen2moe", "qwen2_moe", .yarn = true, .own = shared_names, .experts = shared_sizes,
+                 .honoured = shared_keys, .read = shared_read, .write = shared_write),
 };

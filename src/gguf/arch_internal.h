@@ -75,7 +75,7 @@ struct ah_gguf_arch {
         .name = (row_name), .model_type = (row_type), __VA_ARGS__                                                      \
     }
 
-enum { AH_GGUF_GPTS = 2, AH_GGUF_MIXTURES = 3 };
+enum { AH_GGUF_GPTS = 2, AH_GGUF_MIXTURES = 5 };
 extern const struct ah_gguf_arch ah__gguf_gpts[AH_GGUF_GPTS], ah__gguf_mixtures[AH_GGUF_MIXTURES];
 /* Returns the architecture of a model_type, or null. */
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type);
@@ -88,6 +88,10 @@ enum { AH_GGUF_KEY_SIZE = 128 };
 /* Writes "ARCH.key" into room and returns it. */
 const char *ah__gguf_key_of(char room[AH_GGUF_KEY_SIZE], const struct ah_gguf_arch *arch, const char *key);
 
+/* Granite's keys and factors (arch.c). */
+#define AH_GGUF_GRANITE_KEYS "embedding_scale", "residual_scale", "attention.scale", "logit_scale"
+int ah__gguf_granite_read(const struct ah_gguf_config *config);
+int ah__gguf_granite_write(const struct ah_gguf_written *to);
 /* Reads a key; -1 if it is missing. */
 int ah__gguf_read_int(int64_t *out, const struct ah_gguf_config *config, const char *key);
 /* Copies an integer that the file must have into the tree under the name `as`. */

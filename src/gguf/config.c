@@ -41,6 +41,7 @@ static const struct {
     {"expert_count", 0},
     {"expert_used_count", 0},
     {"expert_shared_count", 0},
+    {"expert_shared_feed_forward_length", 0},
     {"expert_gating_func", 1}, /* softmax */
     {"attention.sliding_window", 0},
     {"logit_scale", 1},

@@ -46,6 +46,10 @@ int ah__gguf_note_config(struct ah_buf *notes, const struct ah_model_def *def);
 int ah__gguf_put_architecture(struct ah_gguf_writer *writer, const struct ah_model_def *def);
 /* Gives the file's name for a parameter of the model; false if it has none. */
 bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model_def *def, const char *param);
+/* Gives the name of a second tensor that holds the second half of a parameter's rows of each expert; false: there is
+ * none. Reading such a file, the second tensor's name is that of the first with AH_GGUF_PART before ".weight". */
+bool ah__gguf_second(char name[AH_GGUF_NAME_SIZE], const struct ah_model_def *def, const char *param);
+#define AH_GGUF_PART ".part"
 /* Returns the number that is added to a parameter's values in files. */
 float ah__gguf_adds(const struct ah_model_def *def, const char *param);
 /* Finds how a parameter of the model, of this shape, is put into llama.cpp's order; also for a tensor with as many rows

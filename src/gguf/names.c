@@ -89,6 +89,16 @@ bool ah__gguf_name(char name[AH_GGUF_NAME_SIZE], const struct ah_model_def *def,
     return true;
 }
 
+bool ah__gguf_second(char name[AH_GGUF_NAME_SIZE], const struct ah_model_def *def, const char *param)
+{
+    const char *end = strrchr(param, '.');
+    char part[AH_GGUF_NAME_SIZE];
+    if (!end ||
+        snprintf(part, sizeof part, "%.*s" AH_GGUF_PART "%s", (int)(end - param), param, end) >= (int)sizeof part)
+        return false;
+    return ah__gguf_name(name, def, part);
+}
+
 /* Finds the row of a file's tensor, the end of its name, and its block, -1 outside of blocks. */
 static const struct ah_gguf_rename *theirs_find(long *block, const char **end, const struct ah_gguf_arch *arch,
                                                 const char *tensor)

@@ -63,16 +63,20 @@ struct stored {
     struct ah_shape shape;
     struct ah_gguf_swap swap;
     const struct ah_gguf_type *type;
-    int copies; /* number of copies of the data, one behind the other */
+    int copies;                     /* number of copies of the data, one behind the other */
+    char second[AH_GGUF_NAME_SIZE]; /* name of a tensor for the second half of each expert's rows; "": there is none */
 };
 
 /* Returns true for tensors that stay fp32, as vectors do: llama.cpp's converter leaves position embeddings and the
  * routers of experts so. */
 static bool stays_exact(const char *name)
 {
-    static const char router[] = ".ffn_gate_inp.weight";
-    size_t all = strlen(name), length = sizeof router - 1;
-    return strcmp(name, "position_embd.weight") == 0 || (all > length && strcmp(name + all - length, router) == 0);
+    static const char *const ends[] = {".ffn_gate_inp.weight", ".ffn_gate_inp_shexp.weight"};
+    size_t all = strlen(name);
+    for (size_t i = 0; i < AH_LENGTH(ends); i++)
+        if (all > strlen(ends[i]) && strcmp(name + all - strlen(ends[i]), ends[i]) == 0)
+            return true;
+    return strcmp(name, "position_embd.weight") == 0;
 }
 
 /* Computes how the file stores a parameter. */
@@ -85,6 +89,13 @@ static int stored_find(struct stored *out, const struct export *to, const struct
     AH_TRY(ah__gguf_swaps(&out->swap, to->def, value->name, shape));
     if (out->swap.turned)
         *shape = ah_shape2(shape->dim[1], shape->dim[0]);
+    if (shape->rank == 2 && shape->dim[0] == 1)
+        *shape = ah_shape1(shape->dim[1]); /* as llama.cpp's converter has a single row */
+    if (shape->rank == 3 && ah__gguf_second(out->second, to->def, value->name)) {
+        shape->dim[1] /= 2;
+        out->swap =
+            (struct ah_gguf_swap){.outer = 1, .x = shape->dim[0], .y = 2, .inner = shape->dim[1] * shape->dim[2]};
+    }
     out->type = stays_exact(out->name) ? ah__gguf_type(AH_GGUF_F32) : ah__export_stored(to->type, shape);
     if (strcmp(out->name, "token_embd.weight") == 0 && ah__gguf_needs_head(to->def))
         out->copies = 2;
@@ -99,6 +110,8 @@ static int param_declare(struct export *to, const struct ah_value *value, int64_
     ah__gguf_put_tensor(to->writer, as.name, as.type, &as.shape);
     if (as.copies > 1)
         ah__gguf_put_tensor(to->writer, "output.weight", as.type, &as.shape);
+    if (as.second[0])
+        ah__gguf_put_tensor(to->writer, as.second, as.type, &as.shape);
     *largest = count > *largest ? count : *largest;
     return AH_OK;
 }
@@ -121,8 +134,10 @@ static int param_write(struct export *to, const struct ah_value *value)
         narrow = to->values;
     }
     ah__gguf_narrow(narrow, as.type, values, count);
-    for (int i = 0; i < as.copies; i++)
-        AH_TRY(ah__gguf_writer_add(to->writer, narrow, (size_t)(count / as.type->block * as.type->bytes)));
+    size_t bytes = (size_t)(count / as.type->block * as.type->bytes), tensors = as.second[0] ? 2 : 1;
+    for (size_t i = 0; i < tensors; i++)
+        for (int copy = 0; copy < as.copies; copy++)
+            AH_TRY(ah__gguf_writer_add(to->writer, (const char *)narrow + i * (bytes / tensors), bytes / tensors));
     return AH_OK;
 }
 

@@ -30,6 +30,7 @@
     "\"num_attention_heads\": 4, \"max_position_embeddings\": 64"
 #define OLMOE_EXPERTS "\"num_experts\": 4, \"num_experts_per_tok\": 3"
 #define QWEN_EXPERTS OLMOE_EXPERTS ", \"moe_intermediate_size\": 24, \"norm_topk_prob\": true"
+#define SHARED_EXPERTS OLMOE_EXPERTS ", \"moe_intermediate_size\": 24, \"shared_expert_intermediate_size\": 40"
 #define MIXTRAL_EXPERTS "\"num_local_experts\": 4, \"num_experts_per_tok\": 2"
 
 static const struct row {
@@ -86,6 +87,13 @@ static const struct row {
      "in architecture 'qwen3moe'"},
     {"olmoe", OLMOE_SIZES ", " OLMOE_EXPERTS, NULL},
     {"mixtral", SIZES ", " MIXTRAL_EXPERTS, NULL},
+    {"granitemoe",
+     SIZES ", " MIXTRAL_EXPERTS ", \"embedding_multiplier\": 12, \"residual_multiplier\": 0.22, "
+           "\"attention_multiplier\": 0.015625, \"logits_scaling\": 6",
+     NULL},
+    {"qwen2_moe", SIZES ", " SHARED_EXPERTS, NULL},
+    {"qwen2_moe", SIZES ", " SHARED_EXPERTS ", \"sliding_window\": 7, \"use_sliding_window\": true",
+     "in architecture 'qwen2moe'"},
     {"mixtral", SIZES ", " MIXTRAL_EXPERTS ", \"sliding_window\": 7", "in architecture 'llama'"},
     {"gpt2", "\"vocab_size\": 8, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 64", NULL},
     {"gpt_neox",
@@ -103,6 +111,8 @@ static const char *const informational[] = {
     "qwen2 attention.sliding_window_pattern",
     "qwen3 attention.sliding_window",
     "qwen3 attention.sliding_window_pattern",
+    "qwen2moe attention.sliding_window",
+    "qwen2moe attention.sliding_window_pattern",
     "qwen3moe attention.sliding_window",
     "qwen3moe attention.sliding_window_pattern",
     "llama rope.llama3.factor",
@@ -128,6 +138,15 @@ static const char *const always[] = {"llamas rope.freq_base",
                                      "granite embedding_scale",
                                      "granite attention.scale",
                                      "phi3 rope.scaling.original_context_length",
+                                     "granitemoe residual_scale",
+                                     "granitemoe embedding_scale",
+                                     "granitemoe attention.scale",
+                                     "granitemoe expert_count",
+                                     "granitemoe expert_used_count",
+                                     "qwen2moe expert_count",
+                                     "qwen2moe expert_used_count",
+                                     "qwen2moe expert_feed_forward_length",
+                                     "qwen2moe expert_shared_feed_forward_length",
                                      "qwen3moe expert_count",
                                      "qwen3moe expert_used_count",
                                      "olmoe expert_count",
@@ -323,6 +342,10 @@ static void what_it_has_no_key_for_is_refused(void **state)
          "key 'head_dim': found 10, expected 8, as llama.cpp has it"},
         {"olmoe", OLMOE_SIZES ", " OLMOE_EXPERTS ", \"norm_topk_prob\": true",
          "key 'norm_topk_prob': found true, expected false, as llama.cpp has it"},
+        {"qwen2_moe", SIZES ", " SHARED_EXPERTS ", \"norm_topk_prob\": true",
+         "key 'norm_topk_prob': found true, expected false, as llama.cpp has it"},
+        {"qwen2_moe", SIZES ", \"head_dim\": 10, " SHARED_EXPERTS,
+         "key 'head_dim': found 10, expected 8, as llama.cpp has it"},
         {"mixtral", SIZES ", \"num_local_experts\": 1, \"num_experts_per_tok\": 1",
          "key 'num_local_experts': found 1, expected 2 to 1024, as llama.cpp has"},
         {"opt", SIZES ", \"ffn_dim\": 48, \"word_embed_proj_dim\": 32",

@@ -14,7 +14,8 @@ import sys
 SOURCE = pathlib.Path(sys.argv[1]) / "src"
 OUT = pathlib.Path(__file__).parent / "gguf" / "llamacpp_keys.txt"
 ARCHS = ["llama", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "granite", "olmo2", "smollm3", "gpt2",
-         "gptneox", "qwen3moe", "olmoe"]
+         "gptneox", "qwen3moe", "olmoe", "granitemoe", "qwen2moe"]
+FILES = {"granitemoe": "granite-moe"}  # those with other names
 
 
 def text(name):
@@ -72,7 +73,7 @@ every = body(model, "void llama_model_base::load_hparams")
 every = every[:every.index("if (arch == LLM_ARCH_WAVTOKENIZER_DEC)")] + every[every.index("models may route"):]
 scan("every", every)
 for arch in ARCHS:
-    own = body(text(f"models/{arch}.cpp"), "::load_arch_hparams")
+    own = body(text(f"models/{FILES.get(arch, arch)}.cpp"), "::load_arch_hparams")
     scan(arch, own)
     if "load_swa_pattern" in own:
         scan(arch, swa)

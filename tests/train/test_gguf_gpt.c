@@ -70,8 +70,9 @@ static void what_llama_cpp_computes_otherwise_is_refused(void **state)
         {"{\"model_type\": \"opt\", \"vocab_size\": 268, \"hidden_size\": 16, \"num_hidden_layers\": 1, \"ffn_dim\": "
          "32, "
          "\"num_attention_heads\": 2, \"max_position_embeddings\": 24}",
-         "model 'opt': GGUF is written of llama, mistral, ministral, mixtral, qwen2, qwen3, qwen3_moe, gemma, "
-         "gemma2, gemma3_text, phi3, granite, olmo2, olmo3, olmoe, smollm3, gpt2 and gpt_neox; llama.cpp has no "
+         "model 'opt': GGUF is written of llama, mistral, ministral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, "
+         "gemma, gemma2, gemma3_text, phi3, granite, granitemoe, olmo2, olmo3, olmoe, smollm3, gpt2 and gpt_neox; "
+         "llama.cpp has no "
          "architecture for it"},
     };
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {

@@ -394,8 +394,11 @@ int64_t ah__layout_disk_bytes(const struct ah_partition *partition, const struct
 
 struct ah_disk_traffic ah__layout_disk_traffic(const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    struct ah_disk_chunk chunk = disk_chunk(partition, switches->layers, switches);
+    struct ah_disk_chunk chunk = disk_chunk(partition, switches->layers, switches), frozen = {.frozen = 0};
+    if (switches->frozen_blocks > 0)
+        frozen = disk_chunk(partition, 1, switches);
     return (struct ah_disk_traffic){.fetched = switches->chunks * (chunk.state + chunk.frozen),
+                                    .fetched_frozen = switches->chunks * (frozen.state + frozen.frozen),
                                     .gradient = switches->chunks * chunk.gradient,
                                     .states = switches->chunks * chunk.states};
 }

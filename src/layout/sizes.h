@@ -35,10 +35,10 @@ void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partit
 
 /* Computes the bytes on disk. */
 int64_t ah__layout_disk_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
-/* Bytes between host and disk of one block: read for a fetch; of its gradient, written once it is offloaded and read
- * for the update; of its states, read and written for the update. */
+/* Bytes between host and disk of one block: read for a fetch, of a block without backward too (0: there is none); of
+ * its gradient, written once it is offloaded and read for the update; of its states, read and written for that. */
 struct ah_disk_traffic {
-    int64_t fetched, gradient, states;
+    int64_t fetched, fetched_frozen, gradient, states;
 };
 struct ah_disk_traffic ah__layout_disk_traffic(const struct ah_partition *partition,
                                                const struct ah_switches *switches);

@@ -241,10 +241,12 @@ static void measure_disk(struct ah_plan *plan, const struct ah_predictor *predic
     if (switches->disk_blocks == 0)
         return;
     struct ah_disk_traffic traffic = ah__layout_disk_traffic(predictor->partition, switches);
+    int frozen = ah__plan_rounds(switches, predictor) * ah__frozen_on_disk(switches);
     plan->disk_peak_bytes = ah__layout_disk_bytes(predictor->partition, switches);
     plan->disk_endurance_bytes = predictor->profile->drive.endurance_bytes;
     plan->disk_written_bytes = ah__trained_on_disk(switches) * (traffic.states + traffic.gradient);
-    plan->disk_read_bytes = plan->disk_written_bytes + ah__plan_disk_fetches(switches, predictor) * traffic.fetched;
+    plan->disk_read_bytes = plan->disk_written_bytes + frozen * traffic.fetched_frozen +
+                            (ah__plan_disk_fetches(switches, predictor) - frozen) * traffic.fetched;
 }
 
 void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor)

@@ -347,6 +347,7 @@ static void what_a_step_moves_is_predicted(void **state)
         {AH_BF16, AH_F32, AH_U8, NEVER, 2, true, {0}},
         {AH_BF16, AH_F32, AH_F32, SOME, 2, false, {.lora_rank = 4, .frozen = "nf4"}},
         {AH_F32, AH_F32, AH_F32, NEVER, 2, true, {.freeze = "embedding, blocks:1-3"}},
+        {AH_BF16, AH_F32, AH_F32, NEVER, 1, false, {.freeze = "embedding, blocks:1-3, *.mlp.*"}},
     };
     for (size_t i = 0; i < AH_LENGTH(variants); i++)
         for (int plan = 0; plan < ah_test_rounds(2, 4, 16); plan++)

@@ -1,6 +1,6 @@
 /* The checkpoint folder of a training, and moving it to and from a run, one parameter at a time.
  *
- *     model.safetensors      parameters under their Hugging Face names, in order of names, in F32 or BF16; or, above
+ *     model.safetensors      parameters under their Hugging Face names, in the model's order, in F32 or BF16; or, above
  *                            settings.shard_bytes, several files and model.safetensors.index.json
  *     config.json            the model definition's configuration
  *     tokenizer.json ..      files of source/model_files.h, copied from the model's folder

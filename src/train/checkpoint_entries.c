@@ -1,6 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
-
 #include "dev/host/states.h"
 #include "source/adapter_config.h"
 #include "train/checkpoint_internal.h"
@@ -32,11 +29,11 @@ static int suffixes(struct suffix out[SUFFIXES_MOST], enum ah_checkpoint_part pa
         return 1;
     }
     out[count++] = (struct suffix){".exp_avg", AH_RUN_MOMENT1, moments, 0};
-    out[count++] = (struct suffix){".exp_avg_sq", AH_RUN_MOMENT2, moments, 0};
-    if (group > 1) {
+    if (group > 1)
         out[count++] = (struct suffix){".exp_avg.scale", AH_RUN_MOMENT1, AH_F32, group};
+    out[count++] = (struct suffix){".exp_avg_sq", AH_RUN_MOMENT2, moments, 0};
+    if (group > 1)
         out[count++] = (struct suffix){".exp_avg_sq.scale", AH_RUN_MOMENT2, AH_F32, group};
-    }
     if (ah__saves_masters(settings))
         out[count++] = (struct suffix){".master", AH_RUN_PARAM, AH_F32, 0};
     return count;
@@ -47,11 +44,6 @@ void ah__entries_fini(struct ah_entries *entries)
     for (size_t i = 0; entries->entry && i < entries->count; i++)
         ah__free(entries->entry[i].name);
     ah__free(entries->entry);
-}
-
-static int compare_names(const void *left, const void *right)
-{
-    return strcmp(((const struct ah_entry *)left)->name, ((const struct ah_entry *)right)->name);
 }
 
 /* Returns true if a file has this tensor of a parameter. The model's file has the model's own parameters, or the
@@ -86,7 +78,6 @@ int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const
             if (has(part, &all[i], partition, &partition->params[param], adapters))
                 AH_TRY(entry_init(&out->entry[out->count++], &all[i], partition, param,
                                   adapters && part == AH_PART_MODEL));
-    qsort(out->entry, out->count, sizeof *out->entry, compare_names);
     return AH_OK;
 }
 

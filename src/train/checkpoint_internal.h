@@ -22,7 +22,8 @@ enum ah_checkpoint_part { AH_PART_MODEL, AH_PART_OPTIMIZER, AH_PART_COUNT };
 extern const char *const ah__checkpoint_files[AH_PART_COUNT];
 
 struct ah_entries {
-    struct ah_entry *entry; /* in order of names, as Hugging Face writes them */
+    struct ah_entry *entry; /* in the order of parameters, in which a run reads each part of a block on disk once; the
+                             * scales of a state behind it */
     size_t count;
     bool apart; /* the file has stacks as their parts (io/stack.h) */
 };

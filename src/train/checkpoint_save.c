@@ -72,14 +72,16 @@ static const void *entry_values(void *room, const void *state, enum ah_dtype dty
 static int append_all(struct ah_safetensors_writer *writer, const struct ah_entries *entries,
                       const struct ah_partition *partition, const struct ah_states *states, float *buffer)
 {
+    const void *whole = NULL;
     for (size_t i = 0; i < entries->count; i++) {
         const struct ah_entry *entry = &entries->entry[i];
         int64_t count = ah__shape_count(&partition->params[entry->param].shape);
         struct ah_shape shape = ah__entry_shape(entry, partition);
         enum ah_dtype dtype = ah__kept_dtype(partition, entry->param, (int)entry->which);
-        const void *state;
-        AH_TRY(states->get(&state, entry->param, entry->which, buffer, states->context));
-        state = entry_values(buffer + ah__partition_largest(partition), state, dtype, entry, count, partition->compute);
+        if (!entry->scaled) /* scales are in the state that the entry before has got */
+            AH_TRY(states->get(&whole, entry->param, entry->which, buffer, states->context));
+        const void *state =
+            entry_values(buffer + ah__partition_largest(partition), whole, dtype, entry, count, partition->compute);
         AH_TRY(check_finite(state, entry->dtype, ah__shape_count(&shape), entry->name));
         AH_TRY(ah__safetensors_writer_append(writer, state,
                                              (size_t)(ah__shape_count(&shape) * ah__dtype_bytes(entry->dtype))));

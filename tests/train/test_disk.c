@@ -1,5 +1,5 @@
-/* Trainings with blocks on disk: they go on with and without a disk to the same files; a drive that fails ends them in
- * one line and takes nothing that was saved. */
+/* Trainings with blocks on disk: they go on with and without a disk to the same files, which saving and loading read
+ * from the drive once; a drive that fails ends them in one line and takes nothing that was saved. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -130,7 +130,7 @@ static struct {
     bool reads, writes;
     int64_t from, count;
 } hurt;
-static atomic_llong calls;
+static atomic_llong calls, bytes_read;
 
 static bool is_hurt(bool writes)
 {
@@ -155,7 +155,10 @@ static bool goes_on(size_t *bytes, ssize_t *got, bool writes)
 static ssize_t hurt_read(int fd, void *to, size_t bytes, off_t from)
 {
     ssize_t got;
-    return goes_on(&bytes, &got, false) ? pread(fd, to, bytes, from) : got;
+    if (goes_on(&bytes, &got, false))
+        got = pread(fd, to, bytes, from);
+    bytes_read += got > 0 ? got : 0;
+    return got;
 }
 
 static ssize_t hurt_write(int fd, const void *from, size_t bytes, off_t to)
@@ -261,5 +264,81 @@ static void short_calls_change_nothing(void **state)
     }
 }
 
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+static struct ah_trainer *trainer_after_a_step(const struct ah_train_options *options)
+{
+    struct ah_trainer *trainer;
+    struct ah_step step;
+    assert_ok(ah_trainer_open(&trainer, options));
+    assert_ok(ah_trainer_step(trainer, &step));
+    return trainer;
+}
+
+/* Bytes of the states in one of their two places: a step writes them and the gradients, of which there is one place. */
+static int64_t states_bytes(const struct ah_trainer *trainer)
+{
+    struct ah_plan plan;
+    ah_trainer_plan(trainer, &plan, NULL);
+    return plan.disk_peak_bytes - plan.disk_written_bytes;
+}
+
+/* Saves twice without a step in between, so that the second save begins with nothing in flight. */
+static void expect_saving_reads_once(struct ah_trainer *trainer, const char *folder)
+{
+    char first[PATH_SIZE], second[PATH_SIZE];
+    assert_ok(ah_trainer_save(trainer, at(first, folder, "first")));
+    bytes_read = 0;
+    assert_ok(ah_trainer_save(trainer, at(second, folder, "second")));
+    assert_int_equal(bytes_read, states_bytes(trainer));
+}
+
+/* Loading changes parts of chunks, so that each is read, once. The step that the trainer asks for is none of the
+ * checkpoint's: it fails behind loading. */
+static void expect_loading_reads_once(struct ah_train_options options, const char *folder)
+{
+    char from[PATH_SIZE], to[PATH_SIZE];
+    struct ah_trainer *trainer;
+    options.resume_dir = at(from, folder, "second");
+    options.out_dir = NULL;
+    bytes_read = 0;
+    assert_ok(ah_trainer_open(&trainer, &options));
+    assert_int_equal(ah_trainer_save(trainer, at(to, folder, "nothing")), AH_EINPUT);
+    assert_int_equal(bytes_read, states_bytes(trainer));
+    ah_trainer_close(trainer);
+}
+
+/* Trains with a profile that the first plan measures. */
+static void expect_one_read(const struct format *format, const char *plan, char profile[PATH_SIZE])
+{
+    enum { WIDTH = 64 }; /* of a model whose blocks fill 13 chunks */
+    char folder[PATH_SIZE];
+    struct place place = place_named("trained");
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    write_model(place.model, WIDTH);
+    struct ah_train_options options = options_with(&place, plan);
+    format_set(&options, format);
+    options.profile_path = *profile ? profile : NULL;
+    struct ah_trainer *trainer = trainer_after_a_step(&options);
+    expect_saving_reads_once(trainer, folder);
+    ah_trainer_close(trainer);
+    options.profile_path = *profile ? profile : at(profile, place.out, "profile.json");
+    expect_loading_reads_once(options, folder);
+}
+
+static void a_checkpoint_takes_one_read(void **state)
+{
+    static const char *const plans[] = {"c=2,p=1,o=3,disk=3,disk_ahead=2,chunks=13,buffers=8",
+                                        "c=1,p=2,o=3,disk=1,chunks=3", "c=0,p=3,o=3,disk=3,chunks=1"};
+    static const struct format formats[] = {
+        {NULL, NULL, NULL, 0}, {NULL, NULL, "int8", 0}, {"bf16", "bf16", "bf16", 0}};
+    hurt_begins(FAULT_NONE, false, false, 0, 0);
+    for (size_t f = 0; f < AH_LENGTH(formats); f++) {
+        char profile[PATH_SIZE] = "";
+        for (size_t i = 0; i < AH_LENGTH(plans); i++)
+            expect_one_read(&formats[f], plans[i], profile);
+    }
+}
+
 AH_TEST_CASES("train/disk", a_training_moves_to_and_from_disk, a_failed_read_ends_the_training,
-              a_failed_write_ends_the_training, short_calls_change_nothing)
+              a_failed_write_ends_the_training, short_calls_change_nothing, a_checkpoint_takes_one_read)

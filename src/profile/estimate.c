@@ -284,16 +284,22 @@ static void set_contention(struct estimate *estimate, double waiting)
 
 /* ---- the profile */
 
+static int64_t workspace_of(const struct ah_roofline *roofline, const struct ah_partition *partition)
+{
+    int64_t most = 0;
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
+        for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
+            int64_t bytes = ah__roofline_workspace(roofline, &partition->code[class].program[kind]);
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
 int ah__estimate_workspace(int64_t *bytes, const struct ah_partition *partition, const struct ah_hardware *hardware)
 {
     struct ah_roofline roofline;
     AH_TRY(ah__roofline_init(&roofline, hardware, partition->compute));
-    *bytes = 0;
-    for (int class = 0; class < AH_CLASS_COUNT; class ++)
-        for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
-            int64_t needed = ah__roofline_workspace(&roofline, &partition->code[class].program[kind]);
-            *bytes = needed > *bytes ? needed : *bytes;
-        }
+    *bytes = workspace_of(&roofline, partition);
     return AH_OK;
 }
 
@@ -383,17 +389,13 @@ int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *part
     AH_TRY(ah__roofline_init(&estimate.roofline, hardware, partition->compute));
     AH_TRY(ah__new(&estimate.profile, 1, sizeof *estimate.profile));
     estimate.profile->drive = drive;
+    estimate.profile->workspace_bytes = workspace_of(&estimate.roofline, partition);
     estimate.dtype_bytes = (double)ah__dtype_bytes(partition->compute);
     host_init(&estimate, rates);
     device_init(&estimate, rates);
     link_init(&estimate);
     profile_head(&estimate, optimizer);
     profile_fill(&estimate);
-    int status = ah__estimate_workspace(&estimate.profile->workspace_bytes, partition, hardware);
-    if (status != AH_OK) {
-        ah_profile_free(estimate.profile);
-        return status;
-    }
     *out = estimate.profile;
     return AH_OK;
 }

@@ -303,6 +303,48 @@ static void configurations_come_back(void **state)
     }
 }
 
+/* The names of gguf-py's constants.TENSOR_NAMES. One parameter of Granite's is two tensors. */
+static void experts_have_llama_cpps_names(void **state)
+{
+    static const struct {
+        const char *type, *param, *name, *second;
+    } names[] = {
+        {"qwen3_moe", "mlp.gate", "ffn_gate_inp", NULL},
+        {"qwen3_moe", "mlp.experts.*.gate_proj", "ffn_gate_exps", NULL},
+        {"qwen3_moe", "mlp.experts.*.up_proj", "ffn_up_exps", NULL},
+        {"qwen3_moe", "mlp.experts.*.down_proj", "ffn_down_exps", NULL},
+        {"mixtral", "block_sparse_moe.gate", "ffn_gate_inp", NULL},
+        {"mixtral", "block_sparse_moe.experts.*.w1", "ffn_gate_exps", NULL},
+        {"mixtral", "block_sparse_moe.experts.*.w3", "ffn_up_exps", NULL},
+        {"mixtral", "block_sparse_moe.experts.*.w2", "ffn_down_exps", NULL},
+        {"qwen2_moe", "mlp.experts.*.up_proj", "ffn_up_exps", NULL},
+        {"qwen2_moe", "mlp.shared_expert_gate", "ffn_gate_inp_shexp", NULL},
+        {"qwen2_moe", "mlp.shared_expert.gate_proj", "ffn_gate_shexp", NULL},
+        {"qwen2_moe", "mlp.shared_expert.up_proj", "ffn_up_shexp", NULL},
+        {"qwen2_moe", "mlp.shared_expert.down_proj", "ffn_down_shexp", NULL},
+        {"granitemoe", "block_sparse_moe.router.layer", "ffn_gate_inp", NULL},
+        {"granitemoe", "block_sparse_moe.input_linear", "ffn_gate_exps", "ffn_up_exps"},
+        {"granitemoe", "block_sparse_moe.output_linear", "ffn_down_exps", NULL},
+    };
+    for (size_t i = 0; i < AH_LENGTH(names); i++) {
+        const struct row *row = rows;
+        while (strcmp(row->type, names[i].type) != 0)
+            row++;
+        struct ah_model *model = model_of(row);
+        char param[AH_GGUF_NAME_SIZE], name[AH_GGUF_NAME_SIZE] = "", expected[AH_GGUF_NAME_SIZE];
+        snprintf(param, sizeof param, "model.layers.1.%s.weight", names[i].param);
+        snprintf(expected, sizeof expected, "blk.1.%s.weight", names[i].name);
+        assert_true(ah__gguf_name(name, ah_model_get(model), param));
+        assert_string_equal(name, expected);
+        assert_int_equal(ah__gguf_second(name, ah_model_get(model), param), names[i].second != NULL);
+        if (names[i].second) {
+            snprintf(expected, sizeof expected, "blk.1.%s.weight", names[i].second);
+            assert_string_equal(name, expected);
+        }
+        ah_model_free(model);
+    }
+}
+
 static void what_it_computes_otherwise_is_noted(void **state)
 {
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
@@ -362,4 +404,4 @@ static void what_it_has_no_key_for_is_refused(void **state)
 }
 
 AH_TEST_CASES("gguf/llamacpp", what_it_has_no_key_for_is_refused, keys_are_llama_cpps, configurations_come_back,
-              what_it_computes_otherwise_is_noted)
+              experts_have_llama_cpps_names, what_it_computes_otherwise_is_noted)

@@ -351,7 +351,7 @@ static void what_a_step_moves_is_predicted(void **state)
     };
     for (size_t i = 0; i < AH_LENGTH(variants); i++)
         for (int plan = 0; plan < ah_test_rounds(2, 4, 16); plan++)
-            a_step_moves(&variants[i], 200 + 20 * (int)i + plan);
+            a_step_moves(&variants[i], 201 + 20 * (int)i + plan);
 }
 
 AH_TEST_CASES("run/disk", every_format_equals_resident, clipping_equals_resident, what_is_frozen_equals_resident,

@@ -20,6 +20,7 @@ struct peer {
     MPI_Request send, receive;
     char sent, received;
     double heard_s;
+    atomic_bool worked; /* one of its other messages has arrived since it was last looked at */
 };
 
 static struct {
@@ -62,7 +63,7 @@ static void peer_beat(int index, double now)
     MPI_Test(&peer->send, &done, MPI_STATUS_IGNORE); /* sets `done`, also without a request */
     if (done)
         MPI_Isend(&peer->sent, 1, MPI_BYTE, index, 0, beat.channel, &peer->send);
-    if (peer_hear(peer, index))
+    if (peer_hear(peer, index) || atomic_exchange(&peer->worked, false))
         peer->heard_s = now;
     ah__mpi_unlock();
     if (now - peer->heard_s > silence_s && atomic_load(&beat.gone) < 0)
@@ -97,7 +98,8 @@ bool ah__beat_start(int rank, int ranks)
         return false;
     MPI_Comm_set_errhandler(beat.channel, MPI_ERRORS_RETURN);
     for (int i = 0; i < ranks; i++) {
-        beat.peers[i] = (struct peer){.send = MPI_REQUEST_NULL, .receive = MPI_REQUEST_NULL, .heard_s = now};
+        beat.peers[i].send = beat.peers[i].receive = MPI_REQUEST_NULL;
+        beat.peers[i].heard_s = now;
         if (i != rank)
             MPI_Irecv(&beat.peers[i].received, 1, MPI_BYTE, i, 0, beat.channel, &beat.peers[i].receive);
     }
@@ -130,6 +132,12 @@ void ah__beat_stop(void)
     for (int i = 0; i < beat.world_size; i++)
         if (beat.peers[i].send != MPI_REQUEST_NULL)
             MPI_Wait(&beat.peers[i].send, MPI_STATUS_IGNORE);
+}
+
+void ah__beat_heard(int rank)
+{
+    if (beat.peers)
+        atomic_store(&beat.peers[rank].worked, true);
 }
 
 int ah__beat_gone(void)

@@ -10,6 +10,8 @@ bool ah__beat_start(int rank, int ranks);
 /* Stops the thread when all ranks are about to end: receives the beats that others have sent, so that none is left in
  * flight. */
 void ah__beat_stop(void);
+/* Tells that a message of a rank has arrived: it lives, whatever becomes of its beats. From any thread. */
+void ah__beat_heard(int rank);
 /* Returns a rank that has been silent for too long, or -1. From any thread. */
 int ah__beat_gone(void);
 

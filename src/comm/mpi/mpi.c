@@ -184,6 +184,9 @@ static bool pieces_exchange(enum ah_channel channel, const struct ah_transfer *t
         int next = pieces_start(channel, !set, transfers, count, first, why);
         if (next < 0 || !pieces_wait(channel, set, count, until_s, why))
             return false;
+        for (int i = 0; i < count; i++)
+            if (transfers[i].receives && transfers[i].bytes >= 0)
+                ah__beat_heard(transfers[i].peer);
         under_way = next;
         set = !set;
     }

@@ -125,6 +125,9 @@ AH_API struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x
 AH_API struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
 /* The same of the halves of each row of x [.., 2I], the gate first -> [.., I] */
 AH_API struct ah_tensor ah_graph_silu_mul_halves(struct ah_graph *graph, struct ah_tensor x);
+/* Of the halves g and u of each row of x [.., 2I], where g is at most `limit` and u within it on both sides:
+ * g / (1 + e^(-scale g)) * (u + 1) -> [.., I] */
+AH_API struct ah_tensor ah_graph_swiglu_clamped(struct ah_graph *graph, struct ah_tensor x, float scale, float limit);
 /* GELU in its tanh form of gate, times up: same shapes (GeGLU's product) */
 AH_API struct ah_tensor ah_graph_gelu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
 /* Where the copies of tokens are that experts compute, of R tokens with K experts each, of E. No token is dropped:
@@ -140,9 +143,12 @@ struct ah_routes {
 AH_API struct ah_routes ah_graph_route(struct ah_graph *graph, struct ah_tensor logits, int picks, bool normalised);
 /* x [.., C] -> [R * K, C]: a copy of each token for each of its experts */
 AH_API struct ah_tensor ah_graph_dispatch(struct ah_graph *graph, struct ah_tensor x, const struct ah_routes *routes);
-/* x [R * K, I], weight [E, O, I] -> [R * K, O]: the rows of each expert times its matrix */
+/* x [R * K, I], weight [E, O, I], bias [E, O] or id -1 -> [R * K, O]: the rows of each expert times its matrix */
 AH_API struct ah_tensor ah_graph_grouped_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
-                                                const struct ah_routes *routes);
+                                                struct ah_tensor bias, const struct ah_routes *routes);
+/* The weights as a matrix like logits [.., E], what ah_graph_route() was given: of a token's experts, else 0 */
+AH_API struct ah_tensor ah_graph_shares(struct ah_graph *graph, struct ah_tensor logits,
+                                        const struct ah_routes *routes);
 /* x [R * K, C], each row times its weight -> same shape as x */
 AH_API struct ah_tensor ah_graph_scale_rows(struct ah_graph *graph, struct ah_tensor x, const struct ah_routes *routes);
 /* x [R * K, C] -> [.., C]: the sum of the rows of each token */

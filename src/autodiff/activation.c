@@ -40,13 +40,23 @@ int ah__gradient_silu_mul(struct ah_tape *tape, const struct ah_node *node, int 
     return gated(tape, node, dy, AH_OP_SILU_MUL_BWD);
 }
 
-int ah__gradient_silu_mul_halves(struct ah_tape *tape, const struct ah_node *node, int dy)
+/* Emits the gradient of an operator whose gate and other factor are halves of a row. */
+static int halves(struct ah_tape *tape, const struct ah_node *node, int dy, enum ah_op op)
 {
     int out[AH_OP_MAX_OUTPUTS];
-    struct ah_values in = ah__values(dy, node->in[0]);
-    AH_TRY(ah__tape_emit(tape, AH_OP_SILU_MUL_HALVES_BWD, (struct ah_attr){0}, in, NULL, out));
+    AH_TRY(ah__tape_emit(tape, op, node->attr, ah__values(dy, node->in[0]), NULL, out));
     ah__tape_release(tape, dy);
     return ah__tape_add(tape, node->in[0], out[0]);
+}
+
+int ah__gradient_silu_mul_halves(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    return halves(tape, node, dy, AH_OP_SILU_MUL_HALVES_BWD);
+}
+
+int ah__gradient_swiglu_clamped(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    return halves(tape, node, dy, AH_OP_SWIGLU_CLAMPED_BWD);
 }
 
 int ah__gradient_gelu_mul(struct ah_tape *tape, const struct ah_node *node, int dy)

@@ -49,11 +49,22 @@ int ah__gradient_gate_rows(struct ah_tape *tape, const struct ah_node *node, int
     return ah__tape_add(tape, gate, out[1]);
 }
 
+int ah__gradient_shares(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    int weights = node->in[1], out[AH_OP_MAX_OUTPUTS];
+    struct ah_values in = ah__values(dy, node->in[2], node->in[3]);
+    AH_TRY(ah__tape_emit(tape, AH_OP_SHARES_BWD, (struct ah_attr){0}, in, NULL, out));
+    ah__tape_release(tape, dy);
+    return ah__tape_add(tape, weights, out[0]);
+}
+
 int ah__gradient_grouped_linear(struct ah_tape *tape, const struct ah_node *node, int dy)
 {
-    int x = node->in[0], weight = node->in[1], ends = node->in[2], out[AH_OP_MAX_OUTPUTS];
+    int x = node->in[0], weight = node->in[1], ends = node->in[2], bias = node->in[3], out[AH_OP_MAX_OUTPUTS];
     struct ah_attr attr = {0};
     AH_TRY(ah__tape_param(tape, AH_OP_GROUPED_LINEAR_BWD_W, attr, ah__values(dy, x, ends), weight));
+    if (bias >= 0)
+        AH_TRY(ah__tape_param(tape, AH_OP_GROUPED_LINEAR_BWD_B, attr, ah__values(dy, ends), bias));
     AH_TRY(ah__tape_emit(tape, AH_OP_GROUPED_LINEAR_BWD_X, attr, ah__values(dy, weight, ends), NULL, out));
     ah__tape_release(tape, dy);
     return ah__tape_add(tape, x, out[0]);

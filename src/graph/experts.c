@@ -26,6 +26,12 @@ struct ah_tensor ah_graph_gate_rows(struct ah_graph *graph, struct ah_tensor x, 
     return ah__graph_record(graph, AH_OP_GATE_ROWS, (struct ah_attr){0}, ah__values(x.id, gate.id));
 }
 
+struct ah_tensor ah_graph_shares(struct ah_graph *graph, struct ah_tensor logits, const struct ah_routes *routes)
+{
+    struct ah_values in = ah__values(logits.id, routes->weights.id, routes->slots.id, routes->ends.id);
+    return ah__graph_record(graph, AH_OP_SHARES, (struct ah_attr){0}, in);
+}
+
 struct ah_tensor ah_graph_combine(struct ah_graph *graph, struct ah_tensor x, const struct ah_routes *routes)
 {
     struct ah_values in = ah__values(x.id, routes->slots.id, routes->source.id);

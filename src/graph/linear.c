@@ -96,9 +96,9 @@ struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, str
 /* ---- experts ----------------------------------------------------------------------------------------------------- */
 
 static struct ah_tensor grouped(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
-                                const struct ah_routes *routes)
+                                struct ah_tensor bias, const struct ah_routes *routes)
 {
-    struct ah_values in = ah__values(x.id, weight.id, routes->ends.id);
+    struct ah_values in = ah__values(x.id, weight.id, routes->ends.id, bias.id);
     return ah__graph_record(graph, AH_OP_GROUPED_LINEAR, (struct ah_attr){0}, in);
 }
 
@@ -110,17 +110,18 @@ static struct ah_tensor adapt_experts(struct ah_graph *graph, struct ah_tensor x
     const int64_t *dim = graph->values[weight].meta.shape.dim, experts = dim[0], outs = dim[1], ins = dim[2];
     struct ah_tensor a = factor(graph, name, "lora_A", ah_shape3(experts, graph->lora_rank, ins), AH_INIT_UNIFORM);
     struct ah_tensor b = factor(graph, name, "lora_B", ah_shape3(experts, outs, graph->lora_rank), AH_INIT_ZEROS);
-    struct ah_tensor h = grouped(graph, x, a, routes);
+    const struct ah_tensor none = {-1};
+    struct ah_tensor h = grouped(graph, x, a, none, routes);
     if (graph->lora_scale < 1 || graph->lora_scale > 1)
         h = ah_graph_scale(graph, h, graph->lora_scale);
-    return ah_graph_add_inplace(graph, y, grouped(graph, h, b, routes));
+    return ah_graph_add_inplace(graph, y, grouped(graph, h, b, none, routes));
 }
 
 struct ah_tensor ah_graph_grouped_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
-                                         const struct ah_routes *routes)
+                                         struct ah_tensor bias, const struct ah_routes *routes)
 {
     bool adapts;
-    struct ah_tensor y = grouped(graph, x, weight, routes);
+    struct ah_tensor y = grouped(graph, x, weight, bias, routes);
     if (!graph->lora_rank || graph->status != AH_OK)
         return y;
     const char *name = graph->values[graph->values[weight.id].whole].name;

@@ -443,6 +443,12 @@ struct ah_tensor ah_graph_silu_mul_halves(struct ah_graph *graph, struct ah_tens
     return ah__graph_record(graph, AH_OP_SILU_MUL_HALVES, (struct ah_attr){0}, ah__values(x.id));
 }
 
+struct ah_tensor ah_graph_swiglu_clamped(struct ah_graph *graph, struct ah_tensor x, float scale, float limit)
+{
+    const struct ah_attr attr = {.scale = scale, .limit = limit};
+    return ah__graph_record(graph, AH_OP_SWIGLU_CLAMPED, attr, ah__values(x.id));
+}
+
 struct ah_tensor ah_graph_gelu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up)
 {
     return ah__graph_record(graph, AH_OP_GELU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));

@@ -22,7 +22,10 @@ struct ah_tensor ah__part_experts(struct ah_graph *graph, const char *name, stru
     struct ah_shape shape = ah_shape3(experts->count, experts->out, experts->in);
     ah_graph_scope_push(graph, "%s", name);
     struct ah_tensor weight = ah_graph_param(graph, "weight", shape, AH_INIT_NORMAL, (float)experts->std);
-    x = ah_graph_grouped_linear(graph, x, weight, routes);
+    struct ah_tensor bias = {-1};
+    if (experts->bias)
+        bias = ah_graph_param(graph, "bias", ah_shape2(experts->count, experts->out), AH_INIT_ZEROS, 0);
+    x = ah_graph_grouped_linear(graph, x, weight, bias, routes);
     ah_graph_scope_pop(graph);
     return x;
 }

@@ -19,6 +19,7 @@ struct ah_tensor ah__part_linear(struct ah_graph *graph, const char *name, struc
 struct ah_part_experts {
     int64_t count, in, out;
     double std;
+    bool bias; /* a parameter NAME.bias [count, out] that begins at zero */
 };
 
 /* Records x [rows, in] -> [rows, out] with the parameter NAME.weight [count, out, in]. In files its matrices may be

@@ -135,6 +135,38 @@ const struct ah_op_row ah__op_silu_mul_halves_bwd = {
     .flops = silu_mul_bwd_flops,
 };
 
+AH_OP_FLOPS_PER_ELEMENT(swiglu_clamped_flops, 7.0)
+AH_OP_FLOPS_PER_ELEMENT(swiglu_clamped_bwd_flops, 20.0)
+
+static int clamped_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    if (!(attr->limit > 0) || !(attr->scale > 0))
+        return ah__fail(AH_EINPUT, "limit, scale: found %g, %g, expected numbers above 0", (double)attr->limit,
+                        (double)attr->scale);
+    return halves_infer(out, in, attr);
+}
+
+/* x [..,2I] -> y [..,I]: with g = min(x, limit) of the row's first half and u = max(-limit, min(x, limit)) of its
+ * second, g / (1 + e^(-scale g)) (u + 1), as in transformers' GptOssExperts */
+const struct ah_op_row ah__op_swiglu_clamped = {
+    .name = "swiglu_clamped",
+    AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
+    AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
+    .attrs = AH_ATTR_SCALE | AH_ATTR_LIMIT,
+    .infer = clamped_infer,
+    .flops = swiglu_clamped_flops,
+};
+
+/* The slope is 0 where a number is beyond the limit. */
+const struct ah_op_row ah__op_swiglu_clamped_bwd = {
+    .name = "swiglu_clamped_bwd",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "x", .kind = AH_OPERAND_ACTIVATION}),
+    AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT}),
+    .attrs = AH_ATTR_SCALE | AH_ATTR_LIMIT,
+    .infer = halves_bwd_infer,
+    .flops = swiglu_clamped_bwd_flops,
+};
+
 AH_OP_FLOPS_PER_ELEMENT(gelu_mul_flops, 13.0)
 AH_OP_FLOPS_PER_ELEMENT(gelu_mul_bwd_flops, 23.0)
 

@@ -36,6 +36,7 @@ enum { AH_MOST_PICKS = 32 }; /* limit of `picks` */
     X(EPS, float, eps)              /* added to a variance */                                                          \
     X(OFFSET, float, offset)        /* added to the weight of a norm */                                                \
     X(SCALE, float, scale)          /* a factor; 0: queries times keys by 1 / sqrt of a head's channels */             \
+    X(LIMIT, float, limit)          /* a gate, and what it multiplies, stay within it */                               \
     X(OUT_IN, bool, out_in)         /* the weight is [O,I], not [I,O] */                                               \
     X(PICKS, int, picks)            /* experts that compute a token */                                                 \
     X(NORMALISED, bool, normalised) /* the weights of a token's experts sum to 1 */                                    \

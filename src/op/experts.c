@@ -1,8 +1,9 @@
 /* Mixtures of experts without dropped tokens: of R tokens with K experts each, exactly R * K rows are computed, however
  * they spread. Route decides which; dispatch copies each token's row once for every expert of it, in the order of the
  * experts; grouped_linear multiplies the rows of each expert with its own matrix; scale_rows weighs them; combine sums
- * the rows of a token; gate_rows weighs what an expert of all tokens gives. Every order is fixed: rows of one expert
- * lie in the order of tokens, and a token's sum in the order of its experts, the likeliest first.
+ * the rows of a token; gate_rows weighs what an expert of all tokens gives; shares gives the weights as a matrix, for
+ * sums over experts that need no rows, as of their biases. Every order is fixed: rows of one expert lie in the order of
+ * tokens, and a token's sum in the order of its experts, the likeliest first.
  *
  *     weights [..,K]  F32, share of each of a token's experts, the likeliest first
  *     slots [..,K]    I32, row of the token's copy for this expert, 0 to R * K - 1
@@ -231,6 +232,56 @@ const struct ah_op_row ah__op_gate_rows_bwd = {
     .flops = scale_rows_bwd_flops,
 };
 
+/* ---- weights as a matrix ----------------------------------------------------------------------------------------- */
+
+static int expect_places(const struct ah_meta *slots, const struct ah_meta *ends, const struct ah_meta *matrix)
+{
+    struct ah_shape shape = matrix->shape;
+    shape.dim[shape.rank - 1] = slots->shape.rank ? slots->shape.dim[slots->shape.rank - 1] : 0;
+    AH_TRY(ah__op_expect("slots", slots, AH_I32, shape));
+    return expect_ends(ends, ah__op_last(matrix));
+}
+
+static int shares_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("logits", &in[0], 2, AH_MAX_RANK));
+    AH_TRY(expect_places(&in[2], &in[3], &in[0]));
+    AH_TRY(ah__op_expect("weights", &in[1], AH_F32, in[2].shape));
+    out[0] = in[0];
+    return AH_OK;
+}
+
+/* (logits [..,E], weights [..,K], slots [..,K], ends [E]) -> y like logits: the weights of the experts that a token has,
+ * 0 of the others. Of logits only the type and shape matter. */
+const struct ah_op_row ah__op_shares = {
+    .name = "shares",
+    AH_OP_INPUTS({.name = "logits", .kind = AH_OPERAND_ACTIVATION}, {.name = "weights", .kind = AH_OPERAND_SHARE},
+                 {.name = "slots", .kind = AH_OPERAND_INDEX, .backward_reads = true},
+                 {.name = "ends", .kind = AH_OPERAND_INDEX, .backward_reads = true}),
+    AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
+    .infer = shares_infer,
+    .flops = ah__op_no_flops,
+};
+
+static int shares_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("dy", &in[0], 2, AH_MAX_RANK));
+    AH_TRY(expect_places(&in[1], &in[2], &in[0]));
+    out[0] = (struct ah_meta){AH_F32, in[1].shape};
+    return AH_OK;
+}
+
+const struct ah_op_row ah__op_shares_bwd = {
+    .name = "shares_bwd",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "slots", .kind = AH_OPERAND_INDEX},
+                 {.name = "ends", .kind = AH_OPERAND_INDEX}),
+    AH_OP_OUTPUTS({.name = "dweights", .kind = AH_OPERAND_SHARE}),
+    .infer = shares_bwd_infer,
+    .flops = ah__op_no_flops,
+};
+
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
 /* The inputs and outputs of an expert's matrix [E,O,I]. */
@@ -253,6 +304,8 @@ static int grouped_linear_infer(struct ah_meta *out, const struct ah_meta *in, c
         return ah__op_wrong("weight", &in[1], "%s [E,O,%lld]", ah__dtype_name(in[0].dtype),
                             (long long)ah__op_last(&in[0]));
     AH_TRY(expect_ends(&in[2], in[1].shape.dim[0]));
+    if (in[3].shape.rank)
+        AH_TRY(ah__op_expect("bias", &in[3], in[0].dtype, ah_shape2(in[1].shape.dim[0], outer_of(&in[1]))));
     out[0] = (struct ah_meta){in[0].dtype, ah_shape2(in[0].shape.dim[0], outer_of(&in[1]))};
     return AH_OK;
 }
@@ -281,15 +334,21 @@ static struct ah_op_product weight_product(const struct ah_meta *in, const struc
     return product_with(&in[0], &in[1]);
 }
 
-/* (x [R,I], weight [E,O,I], ends [E]) -> y [R,O]: the rows of expert e times its matrix */
+static double linear_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
+{
+    return weight_flops(in, out, attr) + (in[3].shape.rank ? (double)ah__shape_count(&out[0].shape) : 0);
+}
+
+/* (x [R,I], weight [E,O,I], ends [E], bias [E,O]?) -> y [R,O]: the rows of expert e times its matrix, plus its bias */
 const struct ah_op_row ah__op_grouped_linear = {
     .name = "grouped_linear",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                  {.name = "weight", .kind = AH_OPERAND_PARAM, .backward_reads = true},
-                 {.name = "ends", .kind = AH_OPERAND_INDEX, .backward_reads = true}),
+                 {.name = "ends", .kind = AH_OPERAND_INDEX, .backward_reads = true},
+                 {.name = "bias", .kind = AH_OPERAND_PARAM, .optional = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
     .infer = grouped_linear_infer,
-    .flops = weight_flops,
+    .flops = linear_flops,
     .limit = AH_OP_LIMIT_PRODUCT,
     .product = weight_product,
 };
@@ -352,4 +411,31 @@ const struct ah_op_row ah__op_grouped_linear_bwd_w = {
     .flops = grouped_linear_bwd_w_flops,
     .limit = AH_OP_LIMIT_PRODUCT,
     .product = grouped_linear_bwd_w_product,
+};
+
+static int grouped_linear_bwd_b_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("dy", &in[0], 2, 2));
+    if (in[1].dtype != AH_I32 || in[1].shape.rank != 1)
+        return ah__op_wrong("ends", &in[1], "I32 [E]");
+    out[0] = (struct ah_meta){AH_F32, ah_shape2(in[1].shape.dim[0], ah__op_last(&in[0]))};
+    return AH_OK;
+}
+
+static double grouped_linear_bwd_b_flops(const struct ah_meta *in, const struct ah_meta *out,
+                                         const struct ah_attr *attr)
+{
+    (void)out, (void)attr;
+    return (double)ah__shape_count(&in[0].shape);
+}
+
+/* The sum of dy over the rows of each expert */
+const struct ah_op_row ah__op_grouped_linear_bwd_b = {
+    .name = "grouped_linear_bwd_b",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "ends", .kind = AH_OPERAND_INDEX}),
+    AH_OP_OUTPUTS({.name = "dbias", .kind = AH_OPERAND_PARAM_GRADIENT}),
+    .attrs = AH_ATTR_ACC,
+    .infer = grouped_linear_bwd_b_infer,
+    .flops = grouped_linear_bwd_b_flops,
 };

@@ -19,12 +19,14 @@
     X(RELU, relu)                                                                                                      \
     X(SILU_MUL, silu_mul)                                                                                              \
     X(SILU_MUL_HALVES, silu_mul_halves)                                                                                \
+    X(SWIGLU_CLAMPED, swiglu_clamped)                                                                                  \
     X(GELU_MUL, gelu_mul)                                                                                              \
     X(ROUTE, route)                                                                                                    \
     X(DISPATCH, dispatch)                                                                                              \
     X(GROUPED_LINEAR, grouped_linear)                                                                                  \
     X(SCALE_ROWS, scale_rows)                                                                                          \
     X(GATE_ROWS, gate_rows)                                                                                            \
+    X(SHARES, shares)                                                                                                  \
     X(COMBINE, combine)                                                                                                \
     X(SCALE, scale)                                                                                                    \
     X(ADD, add)                                                                                                        \
@@ -50,10 +52,13 @@
     X(RELU_BWD, relu_bwd)                                                                                              \
     X(SILU_MUL_BWD, silu_mul_bwd)                                                                                      \
     X(SILU_MUL_HALVES_BWD, silu_mul_halves_bwd)                                                                        \
+    X(SWIGLU_CLAMPED_BWD, swiglu_clamped_bwd)                                                                          \
     X(GELU_MUL_BWD, gelu_mul_bwd)                                                                                      \
     X(ROUTE_BWD, route_bwd)                                                                                            \
     X(GROUPED_LINEAR_BWD_X, grouped_linear_bwd_x)                                                                      \
     X(GROUPED_LINEAR_BWD_W, grouped_linear_bwd_w)                                                                      \
+    X(GROUPED_LINEAR_BWD_B, grouped_linear_bwd_b)                                                                      \
+    X(SHARES_BWD, shares_bwd)                                                                                          \
     X(SCALE_ROWS_BWD, scale_rows_bwd)                                                                                  \
     X(GATE_ROWS_BWD, gate_rows_bwd)
 

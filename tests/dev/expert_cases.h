@@ -20,7 +20,10 @@
         OP("silu_mul_halves", SILU_MUL_HALVES, IN(S3(2, 37, 106)), 0),                                                 \
         OP("grouped_linear", GROUPED_LINEAR, IN(S2(222, 70), S3(8, 33, 70), S1(8)), 0),                                \
         OP("grouped_linear of few rows", GROUPED_LINEAR, IN(S2(3, 20), S3(11, 13, 20), S1(11)), 0),                    \
-        OP("grouped_linear of one expert", GROUPED_LINEAR, IN(S2(300, 20), S3(1, 130, 20), S1(1)), 0)
+        OP("grouped_linear of one expert", GROUPED_LINEAR, IN(S2(300, 20), S3(1, 130, 20), S1(1)), 0),                 \
+        OP("grouped_linear with biases", GROUPED_LINEAR, IN(S2(222, 70), S3(8, 33, 70), S1(8), S2(8, 33)), 0),         \
+        OP("shares", SHARES, IN(S3(2, 37, 8), S3(2, 37, 3), S3(2, 37, 3), S1(8)), 0),                                  \
+        OP("swiglu_clamped", SWIGLU_CLAMPED, IN(S3(2, 37, 106)), .scale = 1.702F, .limit = 0.75F)
 
 #define EXPERT_BACKWARD_CASES                                                                                          \
     OP("route_bwd", ROUTE_BWD, IN(S3(2, 37, 8), S3(2, 37, 2), S3(2, 37, 2), S3(2, 37, 2), S1(8)), .picks = 2),         \
@@ -31,6 +34,10 @@
         OP("silu_mul_halves_bwd", SILU_MUL_HALVES_BWD, IN(S2(222, 53), S2(222, 106)), 0),                              \
         OP("grouped_linear_bwd_x", GROUPED_LINEAR_BWD_X, IN(S2(222, 33), S3(8, 33, 70), S1(8)), 0),                    \
         OP("grouped_linear_bwd_w", GROUPED_LINEAR_BWD_W, IN(S2(222, 33), S2(222, 70), S1(8)), 0),                      \
-        OP("grouped_linear_bwd_w acc", GROUPED_LINEAR_BWD_W, IN(S2(30, 33), S2(30, 20), S1(11)), .acc = 1)
+        OP("grouped_linear_bwd_w acc", GROUPED_LINEAR_BWD_W, IN(S2(30, 33), S2(30, 20), S1(11)), .acc = 1),            \
+        OP("grouped_linear_bwd_b", GROUPED_LINEAR_BWD_B, IN(S2(222, 133), S1(8)), 0),                                  \
+        OP("grouped_linear_bwd_b acc", GROUPED_LINEAR_BWD_B, IN(S2(222, 33), S1(8)), .acc = 1),                        \
+        OP("shares_bwd", SHARES_BWD, IN(S3(2, 37, 8), S3(2, 37, 3), S1(8)), 0),                                        \
+        OP("swiglu_clamped_bwd", SWIGLU_CLAMPED_BWD, IN(S2(222, 53), S2(222, 106)), .scale = 1.702F, .limit = 0.75F)
 
 #endif

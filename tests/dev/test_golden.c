@@ -41,11 +41,11 @@ static void case_parse(struct golden *g, const char *line)
     *g = (struct golden){0};
     struct ah_attr *a = &g->attr;
     int by_head, ramp;
-    assert_int_equal(sscanf(line, "case %31s %31s %d %d %f %d %f %f %f %f %d %d %d %d %f %f %d %f %f", g->name, op,
+    assert_int_equal(sscanf(line, "case %31s %31s %d %d %f %d %f %f %f %f %d %d %d %d %f %f %d %f %f %f", g->name, op,
                             &a->heads, &a->kv_heads, &a->theta, &a->dims, &a->eps, &a->factor, &a->low, &a->high,
                             &a->original, &by_head, &a->window, &a->first, &a->offset, &a->scale, &ramp, &a->magnitude,
-                            &a->cap),
-                     19);
+                            &a->cap, &a->limit),
+                     20);
     a->by_head = by_head;
     a->ramp = ramp;
     g->op = op_named(op);

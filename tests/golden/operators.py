@@ -15,7 +15,7 @@ import torch
 
 
 ATTRIBUTES = dict(heads=0, kv_heads=0, theta=0.0, dims=0, eps=0.0, factor=0.0, low=0.0, high=0.0, original=0, by_head=0,
-                  window=0, first=0, offset=0.0, scale=0.0, ramp=0, magnitude=0.0, cap=0.0)
+                  window=0, first=0, offset=0.0, scale=0.0, ramp=0, magnitude=0.0, cap=0.0, limit=0.0)
 
 
 def rmsnorm(a, x, weight):
@@ -70,6 +70,12 @@ def gelu_mul(a, gate, up):
 
 def silu_mul_halves(a, x):
     return silu_mul(a, *x.chunk(2, -1))
+
+
+def swiglu_clamped(a, x):  # as GptOssExperts._apply_gate() of transformers
+    gate, up = x.chunk(2, -1)
+    gate, up = gate.clamp(max=a["limit"]), up.clamp(min=-a["limit"], max=a["limit"])
+    return (up + 1) * (gate * torch.sigmoid(gate * a["scale"]))
 
 
 def gate_rows(a, x, gate):
@@ -166,6 +172,7 @@ CASES = [
      dict(q=(2, 9, 12), k=(2, 9, 6), v=(2, 9, 6), sinks=(4,))),
     ("silu_mul_halves", silu_mul_halves, dict(), dict(x=(2, 3, 22))),
     ("gate_rows", gate_rows, dict(), dict(x=(2, 3, 11), gate=(2, 3, 1))),
+    ("swiglu_clamped", swiglu_clamped, dict(scale=1.75, limit=1.0), dict(x=(2, 3, 22))),
 ]
 
 

@@ -267,13 +267,29 @@ static void flat_experts(struct rec *r)
 {
     struct ah_routes routes = ah_graph_route(r->graph, r->x, 2, false);
     struct ah_tensor rows = ah_graph_dispatch(r->graph, r->x, &routes);
-    ah_graph_grouped_linear(r->graph, rows, matrix(r->graph, "a", C, C), &routes);
+    ah_graph_grouped_linear(r->graph, rows, matrix(r->graph, "a", C, C), none, &routes);
 }
 static void other_experts(struct rec *r)
 {
     struct ah_routes routes = ah_graph_route(r->graph, r->x, 2, false);
     struct ah_tensor weight = ah_graph_param(r->graph, "a", ah_shape3(C + 1, 5, C), AH_INIT_NORMAL, 0.02f);
-    ah_graph_grouped_linear(r->graph, ah_graph_dispatch(r->graph, r->x, &routes), weight, &routes);
+    ah_graph_grouped_linear(r->graph, ah_graph_dispatch(r->graph, r->x, &routes), weight, none, &routes);
+}
+static void other_biases(struct rec *r)
+{
+    struct ah_routes routes = ah_graph_route(r->graph, r->x, 2, false);
+    struct ah_tensor weight = ah_graph_param(r->graph, "a", ah_shape3(C, 5, C), AH_INIT_NORMAL, 0.02f);
+    ah_graph_grouped_linear(r->graph, ah_graph_dispatch(r->graph, r->x, &routes), weight, matrix(r->graph, "b", C, C),
+                            &routes);
+}
+static void other_shares(struct rec *r)
+{
+    struct ah_routes routes = ah_graph_route(r->graph, r->x, 2, false);
+    ah_graph_shares(r->graph, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 5), none, false), &routes);
+}
+static void no_limit(struct rec *r)
+{
+    ah_graph_swiglu_clamped(r->graph, r->x, 1.5f, 0);
 }
 static void odd_halves(struct rec *r)
 {
@@ -388,6 +404,9 @@ static void wrong_calls(void **state)
         {too_many_picks, "route: picks: found 9, expected 1 to 8, of 8 experts"},
         {flat_experts, "grouped_linear: weight is F32 [8,8], expected floats of rank 3"},
         {other_experts, "grouped_linear: ends is I32 [8], expected I32 [9]"},
+        {other_biases, "grouped_linear: bias is F32 [8,8], expected F32 [8,5]"},
+        {other_shares, "shares: ends is I32 [8], expected I32 [5]"},
+        {no_limit, "swiglu_clamped: limit, scale: found 0, 1.5, expected numbers above 0"},
         {odd_halves, "silu_mul_halves: x is F32 [2,4,5], expected F32 [..,2I]"},
         {wide_gate, "gate_rows: gate is F32 [2,4,8], expected F32 [2,4,1]"},
         {dead_result, "relu: its result %4 is never used"},

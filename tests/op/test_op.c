@@ -161,6 +161,11 @@ static const struct ah_meta absent;
         .picks = 2                                                                                                     \
     }
 
+#define CLAMPED                                                                                                        \
+    {                                                                                                                  \
+        .scale = 1.5F, .limit = 2                                                                                      \
+    }
+
 static const struct rule rules[] = {
     {AH_OP_ROUTE, PICK2, {F3(2, 4, 5)}, {SHARES, SLOTS, SOURCE, ENDS}, 10 * 40},
     {AH_OP_ROUTE_BWD, PICK2, {F3(2, 4, 5), SHARES, SHARES, SLOTS, ENDS}, {F3(2, 4, 5)}, 10 * 40},
@@ -173,6 +178,12 @@ static const struct rule rules[] = {
     {AH_OP_SILU_MUL_HALVES, {0}, {X}, {F3(2, 4, 3)}, 5 * 48},
     {AH_OP_SILU_MUL_HALVES_BWD, {0}, {F3(2, 4, 3), X}, {X}, 16 * 24},
     {AH_OP_GROUPED_LINEAR, {0}, {W(16, 6), F3(5, 7, 6), ENDS}, {W(16, 7)}, 2 * 16 * 42},
+    {AH_OP_GROUPED_LINEAR, {0}, {W(16, 6), F3(5, 7, 6), ENDS, W(5, 7)}, {W(16, 7)}, 2 * 16 * 42 + 16 * 7},
+    {AH_OP_GROUPED_LINEAR_BWD_B, {0}, {W(16, 7), ENDS}, {W(5, 7)}, 16 * 7},
+    {AH_OP_SHARES, {0}, {F3(2, 4, 5), SHARES, SLOTS, ENDS}, {F3(2, 4, 5)}, 0},
+    {AH_OP_SHARES_BWD, {0}, {F3(2, 4, 5), SLOTS, ENDS}, {SHARES}, 0},
+    {AH_OP_SWIGLU_CLAMPED, CLAMPED, {X}, {F3(2, 4, 3)}, 7 * 48},
+    {AH_OP_SWIGLU_CLAMPED_BWD, CLAMPED, {F3(2, 4, 3), X}, {X}, 20 * 24},
     {AH_OP_GROUPED_LINEAR_BWD_X, {0}, {W(16, 7), F3(5, 7, 6), ENDS}, {W(16, 6)}, 2 * 16 * 42},
     {AH_OP_GROUPED_LINEAR_BWD_W, {0}, {W(16, 7), W(16, 6), ENDS}, {F3(5, 7, 6)}, 2 * 16 * 42},
     {AH_OP_EMBEDDING, {0}, {W(10, 6), IDS}, {X}, 0},

@@ -48,6 +48,8 @@ static struct ah_tensor parallel(struct ah_graph *graph, struct ah_tensor x, int
     return ah_graph_add_inplace(graph, sum, x);
 }
 
+static const struct ah_tensor none = {-1};
+
 static struct ah_tensor rmsnorm(struct ah_graph *graph, const char *name, struct ah_tensor x)
 {
     return ah_graph_rmsnorm(graph, x, ah_graph_param(graph, name, ah_shape1(C), AH_INIT_ONES, 0), 1e-5f);
@@ -139,10 +141,10 @@ static struct ah_tensor read_often(struct ah_graph *graph, struct ah_tensor x, i
 /* Multiplied where it entered and after a product of half a weight, whose other half is a gate's. */
 static struct ah_tensor scaled(struct ah_graph *graph, struct ah_tensor x, int number)
 {
-    struct ah_tensor whole = ah_graph_param(graph, "w", ah_shape2(2 * C, C), AH_INIT_NORMAL, 0.02f), none = {-1};
+    struct ah_tensor whole = ah_graph_param(graph, "w", ah_shape2(2 * C, C), AH_INIT_NORMAL, 0.02f), absent = {-1};
     x = ah_graph_scale(graph, x, 1.5f);
-    struct ah_tensor gate = ah_graph_linear(graph, x, ah_graph_param_rows(graph, whole, C), none, true);
-    struct ah_tensor up = ah_graph_linear(graph, x, ah_graph_param_rows(graph, whole, C), none, true);
+    struct ah_tensor gate = ah_graph_linear(graph, x, ah_graph_param_rows(graph, whole, C), absent, true);
+    struct ah_tensor up = ah_graph_linear(graph, x, ah_graph_param_rows(graph, whole, C), absent, true);
     return ah_graph_gelu_mul(graph, gate, ah_graph_scale(graph, up, 0.25f));
 }
 
@@ -153,9 +155,9 @@ static struct ah_tensor experts(struct ah_graph *graph, struct ah_tensor x, int 
     struct ah_routes routes = ah_graph_route(graph, router, 2, true);
     struct ah_tensor in = ah_graph_param(graph, "in", ah_shape3(3, 2 * C, C), AH_INIT_NORMAL, 0.02f);
     struct ah_tensor out = ah_graph_param(graph, "out", ah_shape3(3, C, 2 * C), AH_INIT_NORMAL, 0.02f);
-    y = ah_graph_grouped_linear(graph, ah_graph_dispatch(graph, y, &routes), in, &routes);
+    y = ah_graph_grouped_linear(graph, ah_graph_dispatch(graph, y, &routes), in, none, &routes);
     y = ah_graph_scale_rows(graph, ah_graph_gelu(graph, y), &routes);
-    y = ah_graph_combine(graph, ah_graph_grouped_linear(graph, y, out, &routes), &routes);
+    y = ah_graph_combine(graph, ah_graph_grouped_linear(graph, y, out, none, &routes), &routes);
     return ah_graph_add_inplace(graph, y, x);
 }
 
@@ -178,12 +180,28 @@ static struct ah_tensor shared_expert(struct ah_graph *graph, struct ah_tensor x
     struct ah_routes routes = ah_graph_route(graph, router, 2, false);
     struct ah_tensor in = ah_graph_param(graph, "in", ah_shape3(3, 2 * C, C), AH_INIT_NORMAL, 0.02f);
     struct ah_tensor out = ah_graph_param(graph, "out", ah_shape3(3, C, C), AH_INIT_NORMAL, 0.02f);
-    struct ah_tensor rows = ah_graph_grouped_linear(graph, ah_graph_dispatch(graph, y, &routes), in, &routes);
+    struct ah_tensor rows = ah_graph_grouped_linear(graph, ah_graph_dispatch(graph, y, &routes), in, none, &routes);
     rows = ah_graph_scale_rows(graph, ah_graph_silu_mul_halves(graph, rows), &routes);
-    rows = ah_graph_combine(graph, ah_graph_grouped_linear(graph, rows, out, &routes), &routes);
+    rows = ah_graph_combine(graph, ah_graph_grouped_linear(graph, rows, out, none, &routes), &routes);
     struct ah_tensor all = plain_linear(graph, "all", y, C, C), gate = plain_linear(graph, "gate", y, C, 1);
     rows = ah_graph_add_inplace(graph, rows, ah_graph_gate_rows(graph, all, gate));
     return ah_graph_add_inplace(graph, rows, x);
+}
+
+/* Experts with biases, as gpt_oss has them. */
+static struct ah_tensor biased_experts(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    struct ah_tensor y = rmsnorm(graph, "norm", x), router = plain_linear(graph, "router", y, C, 3);
+    struct ah_routes routes = ah_graph_route(graph, router, 2, true);
+    struct ah_tensor in = ah_graph_param(graph, "in", ah_shape3(3, 2 * C, C), AH_INIT_NORMAL, 0.02f);
+    struct ah_tensor in_bias = ah_graph_param(graph, "in_bias", ah_shape2(3, 2 * C), AH_INIT_NORMAL, 0.5f);
+    struct ah_tensor out = ah_graph_param(graph, "out", ah_shape3(3, C, C), AH_INIT_NORMAL, 0.02f);
+    struct ah_tensor out_bias = ah_graph_param(graph, "out_bias", ah_shape2(3, C), AH_INIT_NORMAL, 0.5f);
+    struct ah_tensor rows = ah_graph_grouped_linear(graph, ah_graph_dispatch(graph, y, &routes), in, in_bias, &routes);
+    rows = ah_graph_scale_rows(graph, ah_graph_swiglu_clamped(graph, rows, 1.5f, 0.75f), &routes);
+    rows = ah_graph_combine(graph, ah_graph_grouped_linear(graph, rows, out, none, &routes), &routes);
+    struct ah_tensor biases = ah_graph_linear(graph, ah_graph_shares(graph, router, &routes), out_bias, none, false);
+    return ah_graph_add_inplace(graph, ah_graph_add_inplace(graph, rows, biases), x);
 }
 
 const struct model_case model_cases[] = {
@@ -203,6 +221,7 @@ const struct model_case model_cases[] = {
     {"experts", experts, 0, 0},
     {"sinks", sinks, 0, 0},
     {"shared_expert", shared_expert, 0, 0},
+    {"biased_experts", biased_experts, 0, 0},
 };
 const int model_case_count = AH_LENGTH(model_cases);
 

@@ -10,6 +10,8 @@ static struct ah_tensor weight(struct ah_graph *graph, const char *name, int64_t
     return ah_graph_param(graph, name, ah_shape3(EXPERTS, out, in), AH_INIT_NORMAL, 0.02f);
 }
 
+static const struct ah_tensor none = {-1};
+
 /* The deviation of the scores' biases decides: beside a thousand no token has a say, so all have the same experts. */
 static struct ah_tensor block(struct ah_graph *graph, struct ah_tensor x, float bias)
 {
@@ -18,10 +20,11 @@ static struct ah_tensor block(struct ah_graph *graph, struct ah_tensor x, float 
     struct ah_tensor biases = ah_graph_param(graph, "bias", ah_shape1(EXPERTS), AH_INIT_NORMAL, bias);
     struct ah_routes routes = ah_graph_route(graph, ah_graph_linear(graph, y, router, biases, true), PICKS, true);
     struct ah_tensor rows = ah_graph_dispatch(graph, y, &routes);
-    struct ah_tensor gate = ah_graph_grouped_linear(graph, rows, weight(graph, "gate", INNER, MODEL_EMBD), &routes);
-    struct ah_tensor up = ah_graph_grouped_linear(graph, rows, weight(graph, "up", INNER, MODEL_EMBD), &routes);
+    struct ah_tensor gates = weight(graph, "gate", INNER, MODEL_EMBD), ups = weight(graph, "up", INNER, MODEL_EMBD);
+    struct ah_tensor gate = ah_graph_grouped_linear(graph, rows, gates, none, &routes);
+    struct ah_tensor up = ah_graph_grouped_linear(graph, rows, ups, none, &routes);
     rows = ah_graph_scale_rows(graph, ah_graph_silu_mul(graph, gate, up), &routes);
-    rows = ah_graph_grouped_linear(graph, rows, weight(graph, "down", MODEL_EMBD, INNER), &routes);
+    rows = ah_graph_grouped_linear(graph, rows, weight(graph, "down", MODEL_EMBD, INNER), none, &routes);
     return ah_graph_add_inplace(graph, ah_graph_combine(graph, rows, &routes), x);
 }
 

@@ -55,6 +55,10 @@ struct ah_kernels {
     void (*silu_mul)(void *y, const void *gate, const void *up, int64_t n);
     /* dgate may be the same as dy. */
     void (*silu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
+    /* y = g / (1 + e^(-scale g)) * (u + 1), with g = min(gate, limit) and u = up within the limit. */
+    void (*swiglu_clamped)(void *y, const void *gate, const void *up, int64_t n, float scale, float limit);
+    void (*swiglu_clamped_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n,
+                               float scale, float limit);
     void (*gelu_mul)(void *y, const void *gate, const void *up, int64_t n);
     void (*gelu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
     void (*scale)(void *y, const void *x, int64_t n, float factor);

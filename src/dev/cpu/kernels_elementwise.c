@@ -177,49 +177,64 @@ const struct ah_cpu_operator ah__cpu_copy = {plain_prepare, copy_run};
 /* Prepares work on rows with halves of `cols` elements. */
 static int halves_prepare(struct ah_cpu_call *call)
 {
-    const struct ah_shape *whole = ah__call_in(call, call->call->op == AH_OP_SILU_MUL_HALVES ? 0 : 1);
+    const bool backward = call->call->in[1].space != AH_SPACE_NONE;
+    const struct ah_shape *whole = ah__call_in(call, backward ? 1 : 0);
     call->rows = ah__shape_rows(whole);
     call->cols = ah__shape_last(whole) / 2;
     call->pieces = ah__pieces(call->rows, ROW_ELEMENTS / call->cols);
     return AH_OK;
 }
 
-static void silu_mul_halves_piece(void *context, int index, int worker)
+static void halves_piece(void *context, int index, int worker)
 {
     (void)worker;
     const struct ah_bound *b = context;
-    int64_t cols = b->call->cols, from = index * b->call->pieces.size;
-    int64_t to = from + ah__pieces_length(&b->call->pieces, index);
-    for (int64_t row = from; row < to; row++)
-        b->call->kernels->silu_mul(ah__out_at(b, 0, row * cols), ah__in_at(b, 0, 2 * row * cols),
-                                   ah__in_at(b, 0, (2 * row + 1) * cols), cols);
-}
-
-static void silu_mul_halves_bwd_piece(void *context, int index, int worker)
-{
-    (void)worker;
-    const struct ah_bound *b = context;
+    const struct ah_attr *attr = &b->call->call->attr;
+    const struct ah_kernels *kernels = b->call->kernels;
     int64_t cols = b->call->cols, from = index * b->call->pieces.size;
     int64_t to = from + ah__pieces_length(&b->call->pieces, index);
     for (int64_t row = from; row < to; row++) {
-        int64_t gate = 2 * row * cols, up = gate + cols;
-        b->call->kernels->silu_mul_bwd(ah__out_at(b, 0, gate), ah__out_at(b, 0, up), ah__in_at(b, 0, row * cols),
-                                       ah__in_at(b, 1, gate), ah__in_at(b, 1, up), cols);
+        const void *gate = ah__in_at(b, 0, 2 * row * cols), *up = ah__in_at(b, 0, (2 * row + 1) * cols);
+        if (b->call->call->op == AH_OP_SILU_MUL_HALVES)
+            kernels->silu_mul(ah__out_at(b, 0, row * cols), gate, up, cols);
+        else
+            kernels->swiglu_clamped(ah__out_at(b, 0, row * cols), gate, up, cols, attr->scale, attr->limit);
     }
 }
 
-static int silu_mul_halves_run(const struct ah_bound *bound)
+static void halves_bwd_piece(void *context, int index, int worker)
 {
-    return run_pieces(bound, silu_mul_halves_piece);
+    (void)worker;
+    const struct ah_bound *b = context;
+    const struct ah_attr *attr = &b->call->call->attr;
+    const struct ah_kernels *kernels = b->call->kernels;
+    int64_t cols = b->call->cols, from = index * b->call->pieces.size;
+    int64_t to = from + ah__pieces_length(&b->call->pieces, index);
+    for (int64_t row = from; row < to; row++) {
+        int64_t at = 2 * row * cols, up_at = at + cols;
+        const void *dy = ah__in_at(b, 0, row * cols), *gate = ah__in_at(b, 1, at), *up = ah__in_at(b, 1, up_at);
+        void *dgate = ah__out_at(b, 0, at), *dup = ah__out_at(b, 0, up_at);
+        if (b->call->call->op == AH_OP_SILU_MUL_HALVES_BWD)
+            kernels->silu_mul_bwd(dgate, dup, dy, gate, up, cols);
+        else
+            kernels->swiglu_clamped_bwd(dgate, dup, dy, gate, up, cols, attr->scale, attr->limit);
+    }
 }
 
-static int silu_mul_halves_bwd_run(const struct ah_bound *bound)
+static int halves_run(const struct ah_bound *bound)
 {
-    return run_pieces(bound, silu_mul_halves_bwd_piece);
+    return run_pieces(bound, halves_piece);
 }
 
-const struct ah_cpu_operator ah__cpu_silu_mul_halves = {halves_prepare, silu_mul_halves_run};
-const struct ah_cpu_operator ah__cpu_silu_mul_halves_bwd = {halves_prepare, silu_mul_halves_bwd_run};
+static int halves_bwd_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, halves_bwd_piece);
+}
+
+const struct ah_cpu_operator ah__cpu_silu_mul_halves = {halves_prepare, halves_run};
+const struct ah_cpu_operator ah__cpu_silu_mul_halves_bwd = {halves_prepare, halves_bwd_run};
+const struct ah_cpu_operator ah__cpu_swiglu_clamped = {halves_prepare, halves_run};
+const struct ah_cpu_operator ah__cpu_swiglu_clamped_bwd = {halves_prepare, halves_bwd_run};
 
 /* ---- embedding --------------------------------------------------------------------------------------------------- */
 

@@ -361,6 +361,56 @@ static int gate_rows_bwd_run(const struct ah_bound *bound)
 
 const struct ah_cpu_operator ah__cpu_gate_rows_bwd = {combine_prepare, gate_rows_bwd_run};
 
+/* ---- weights as a matrix ----------------------------------------------------------------------------------------- */
+
+static void shares_piece(void *context, int index, int worker)
+{
+    const struct ah_bound *b = context;
+    struct range range = range_of(b, index);
+    int64_t experts = b->call->cols, picks = ah__shape_last(ah__call_in(b->call, 1));
+    const float *weights = b->in[1];
+    const int32_t *slots = b->in[2], *ends = b->in[3];
+    for (int64_t row = range.from; row < range.to; row++) {
+        float *share =
+            b->call->dtype == AH_F32 ? (float *)b->out[0] + row * experts : ah__pool_scratch(b->pool, worker);
+        memset(share, 0, (size_t)experts * sizeof *share);
+        for (int64_t k = row * picks; k < (row + 1) * picks; k++)
+            share[expert_of(ends, experts, slots[k])] = weights[k];
+        if (b->call->dtype == AH_BF16)
+            ah__host_kernels()->to_bf16((uint16_t *)b->out[0] + row * experts, share, experts);
+    }
+}
+
+static int shares_run(const struct ah_bound *bound)
+{
+    return run_rows(bound, shares_piece);
+}
+
+const struct ah_cpu_operator ah__cpu_shares = {route_prepare, shares_run};
+
+static void shares_bwd_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    struct range range = range_of(b, index);
+    int64_t experts = b->call->cols, picks = ah__shape_last(ah__call_in(b->call, 1));
+    const int32_t *slots = b->in[1], *ends = b->in[2];
+    float *dweights = b->out[0];
+    for (int64_t row = range.from; row < range.to; row++)
+        for (int64_t k = row * picks; k < (row + 1) * picks; k++) {
+            int64_t at = row * experts + expert_of(ends, experts, slots[k]);
+            dweights[k] = b->call->dtype == AH_F32 ? ((const float *)b->in[0])[at]
+                                                   : ah__bf16_value(((const uint16_t *)b->in[0])[at]);
+        }
+}
+
+static int shares_bwd_run(const struct ah_bound *bound)
+{
+    return run_rows(bound, shares_bwd_piece);
+}
+
+const struct ah_cpu_operator ah__cpu_shares_bwd = {route_prepare, shares_bwd_run};
+
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
 /* Prepares a product of rows [R,k] with a matrix of each expert. */
@@ -404,6 +454,7 @@ static int products_run(const struct ah_bound *bound)
         AH_TRY(ah__cpu_product(bound, &gemm,
                                &(struct ah_product){.a = ah__in_at(bound, 0, from * gemm.k),
                                                     .b = ah__in_at(bound, 1, e * gemm.n * gemm.k),
+                                                    .bias = bound->in[3] ? ah__in_at(bound, 3, e * gemm.n) : NULL,
                                                     .at = from * gemm.n}));
     }
     return AH_OK;
@@ -448,3 +499,31 @@ static int grouped_linear_bwd_w_run(const struct ah_bound *bound)
 }
 
 const struct ah_cpu_operator ah__cpu_grouped_linear_bwd_w = {grouped_linear_bwd_w_prepare, grouped_linear_bwd_w_run};
+
+static int grouped_linear_bwd_b_prepare(struct ah_cpu_call *call)
+{
+    const struct ah_shape *bias = ah__call_out(call, 0);
+    call->rows = bias->dim[0];
+    call->as.strip = (struct ah_strip){.stride = bias->dim[1], .cols = bias->dim[1], .add_bias = call->adds[0]};
+    call->pieces = ah__strip_pieces(bias->dim[1]);
+    return AH_OK;
+}
+
+static int grouped_linear_bwd_b_run(const struct ah_bound *bound)
+{
+    struct ah_strip strip = bound->call->as.strip;
+    const int32_t *ends = bound->in[1];
+    int64_t from = 0;
+    for (int64_t e = 0; e < bound->call->rows; from = ends[e], e++) {
+        strip.rows = ends[e] - from;
+        strip.dy = ah__in_at(bound, 0, from * strip.cols);
+        strip.dbias = (float *)bound->out[0] + e * strip.cols;
+        if (strip.rows > 0)
+            ah__strip_run(bound, &strip, &bound->call->pieces);
+        else if (!strip.add_bias)
+            memset(strip.dbias, 0, (size_t)strip.cols * sizeof *strip.dbias);
+    }
+    return AH_OK;
+}
+
+const struct ah_cpu_operator ah__cpu_grouped_linear_bwd_b = {grouped_linear_bwd_b_prepare, grouped_linear_bwd_b_run};

@@ -138,6 +138,53 @@ static AH_TARGET void silu_mul_bwd(void *to_gate, void *to_up, const void *gradi
     }
 }
 
+/* Returns x within the limits; NaN stays NaN. */
+AH_INLINE v16 v_within(v16 x, float low, float high)
+{
+    return v_min(v_set(high), v_max(v_set(low), x));
+}
+
+static AH_TARGET void swiglu_clamped(void *to, const void *gates, const void *ups, int64_t n, float factor, float limit)
+{
+    const element *gate = gates, *up = ups;
+    element *y = to;
+    for (int64_t i = 0; i < n; i += LANES) {
+        v16 g = v_min(v_set(limit), e_load_most(gate + i, n - i));
+        v16 u = v_within(e_load_most(up + i, n - i), -limit, limit);
+        v16 glu = v_div(g, v_add(v_set(1.0F), v_exp(v_mul(g, v_set(-factor)))));
+        e_store_most(y + i, v_mul(glu, v_add(u, v_set(1.0F))), n - i);
+    }
+}
+
+/* Returns 1 in the lanes where `at` is x, which was kept within limits, and 0 in the others. */
+AH_INLINE v16 v_kept(v16 x, v16 at)
+{
+    float lane[LANES], kept[LANES];
+    v_store(lane, x);
+    v_store(kept, at);
+    for (int i = 0; i < LANES; i++)
+        kept[i] = lane[i] < kept[i] || lane[i] > kept[i] ? 0.0F : 1.0F;
+    return v_load(kept);
+}
+
+/* With s = 1 / (1 + e^(-f g)), the slope of g s is s + f g s (1 - s), where 1 - s = e^(-f g) s. */
+static AH_TARGET void swiglu_clamped_bwd(void *to_gate, void *to_up, const void *gradient, const void *gates,
+                                         const void *ups, int64_t n, float factor, float limit)
+{
+    const element *dy = gradient, *gate = gates, *up = ups;
+    element *dgate = to_gate, *dup = to_up;
+    const v16 one = v_set(1.0F);
+    for (int64_t i = 0; i < n; i += LANES) {
+        v16 x = e_load_most(gate + i, n - i), with = e_load_most(up + i, n - i), d = e_load_most(dy + i, n - i);
+        v16 g = v_min(v_set(limit), x), u = v_within(with, -limit, limit);
+        v16 e = v_exp(v_mul(g, v_set(-factor))), s = v_div(one, v_add(one, e)), glu = v_mul(g, s);
+        v16 slope = v_fma(v_mul(glu, v_set(factor)), v_mul(e, s), s);
+        v16 by_gate = v_mul(v_mul(d, v_add(u, one)), slope);
+        e_store_most(dgate + i, v_mul(by_gate, v_kept(x, g)), n - i);
+        e_store_most(dup + i, v_mul(v_mul(d, glu), v_kept(with, u)), n - i);
+    }
+}
+
 static AH_TARGET void gelu_mul(void *to, const void *gates, const void *ups, int64_t n)
 {
     const element *gate = gates, *up = ups;
@@ -342,4 +389,5 @@ static AH_TARGET double cross_entropy_capped(void *to, const void *from, int64_t
         .rmsnorm_bwd = rmsnorm_bwd, .strip = strip, .cross_entropy = cross_entropy,                                    \
         .cross_entropy_capped = cross_entropy_capped, .soft_cap = soft_cap, .attention = attention,                    \
         .attention_bwd = attention_bwd, .sum_rows = sum_rows, .scale_row_bwd = scale_row_bwd,                          \
+        .swiglu_clamped = swiglu_clamped, .swiglu_clamped_bwd = swiglu_clamped_bwd,                                    \
     }

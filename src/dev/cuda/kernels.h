@@ -44,10 +44,16 @@ cudaError_t ah__cuda_rank_sum_doubles_enqueue(cudaStream_t stream, const struct 
 cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
                                          const void *const *in, int64_t n, float factor);
 
-/* Does silu_mul_halves and its gradient: dy and y have `rows` of `cols` elements, x and dx of 2 * cols.
- * cudaErrorNotSupported for other operators. */
-cudaError_t ah__cuda_halves_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *out,
-                                    const void *const *in, int64_t rows, int64_t cols);
+/* Products of halves of rows: dy and y have `rows` of `cols` elements, x and dx of 2 * cols. */
+struct ah_cuda_halves {
+    void *out;
+    const void *const *in; /* x, or dy and x */
+    int64_t rows, cols;
+    float scale, limit; /* of swiglu_clamped */
+};
+/* Does silu_mul_halves, swiglu_clamped and their gradients. cudaErrorNotSupported for other operators. */
+cudaError_t ah__cuda_halves_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype,
+                                    const struct ah_cuda_halves *job);
 
 /* ---- kernels_embedding.cu: ids need 4-byte alignment only. For an id that is not below `vocabulary` no row of the
  * table is read: its token becomes NaN, and so does the loss. */
@@ -181,6 +187,30 @@ struct ah_cuda_route_bwd {
 };
 cudaError_t ah__cuda_route_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_route_bwd *job);
 
+/* The weights of experts as a matrix [rows,experts]. */
+struct ah_cuda_shares {
+    void *y;
+    const float *weights; /* [rows,picks] */
+    const void *dy;
+    float *dweights;
+    const int32_t *slots, *ends;
+    int64_t rows, experts;
+    int picks;
+};
+cudaError_t ah__cuda_shares_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_shares *job);
+cudaError_t ah__cuda_shares_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_shares *job);
+
+/* Sums of the rows of each expert. */
+struct ah_cuda_grouped_sum {
+    float *sums; /* [experts,cols] */
+    const void *x;
+    const int32_t *ends;
+    int64_t experts, cols;
+    bool adds;
+};
+cudaError_t ah__cuda_grouped_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype,
+                                         const struct ah_cuda_grouped_sum *job);
+
 /* Copies, sums and scaled copies of rows of `cols` elements. */
 struct ah_cuda_rows {
     void *to;
@@ -204,6 +234,7 @@ cudaError_t ah__cuda_rows_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dt
 struct ah_cuda_grouped {
     void *c;
     const void *a, *b;
+    const void *bias;                    /* [experts,outer], of grouped_linear; null: none */
     const int32_t *ends;                 /* [experts] */
     int64_t experts, rows, outer, inner; /* matrices are [experts,outer,inner] */
     bool adds;                           /* to c, of gradients */

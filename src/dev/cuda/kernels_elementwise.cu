@@ -114,6 +114,34 @@ struct silu_mul_bwd {
     }
 };
 
+struct swiglu_clamped {
+    enum { IN = 2, OUT = 1 };
+    float scale, limit;
+    /* Returns x within limits; NaN stays NaN. */
+    static __device__ float within(float x, float low, float high)
+    {
+        return x < low ? low : x > high ? high : x;
+    }
+    __device__ void at(float *y, const float *in) const
+    {
+        float g = in[0] > limit ? limit : in[0], u = within(in[1], -limit, limit);
+        y[0] = __fdividef(g, 1.0F + exp_bounded(-scale * g)) * (u + 1.0F);
+    }
+};
+
+/* Operands (dy, gate, up). With s = 1 / (1 + e^(-f g)), the slope of g s is s + f g s (1 - s). */
+struct swiglu_clamped_bwd {
+    enum { IN = 3, OUT = 2 };
+    float scale, limit;
+    __device__ void at(float *out, const float *in) const
+    {
+        float g = in[1] > limit ? limit : in[1], u = swiglu_clamped::within(in[2], -limit, limit);
+        float e = exp_bounded(-scale * g), s = __fdividef(1.0F, 1.0F + e), glu = g * s;
+        out[0] = in[1] > limit ? 0.0F : in[0] * (u + 1.0F) * fmaf(glu * scale, e * s, s);
+        out[1] = in[2] > limit || in[2] < -limit ? 0.0F : in[0] * glu;
+    }
+};
+
 struct gelu_mul {
     enum { IN = 2, OUT = 1 };
     static __device__ void at(float *y, const float *in)
@@ -242,37 +270,50 @@ static __global__ void __launch_bounds__(THREADS) halves(struct places p, int64_
         pack_store<E, N>((E *)p.out[i] + (F::OUT < 2 ? at : wide_at), out[i]);
 }
 
-template <typename E, int N>
-static cudaError_t halves_launch(cudaStream_t stream, enum ah_op op, void *out, const void *const *in, int64_t n,
-                                 int64_t cols)
+template <typename E, int N, typename F>
+static cudaError_t forward_launch(const struct ah_cuda_halves *job, cudaStream_t stream, F f)
 {
-    dim3 grid(blocks_for(n, THREADS * N)), block(THREADS);
-    const E *x = (const E *)in[op == AH_OP_SILU_MUL_HALVES ? 0 : 1];
+    const E *x = (const E *)job->in[0];
+    return launch(halves<E, N, F>, dim3(blocks_for(job->rows * job->cols, THREADS * N)), dim3(THREADS), 0, stream,
+                  places{{job->out}, {x, x + job->cols}, job->rows * job->cols}, job->cols, f);
+}
+
+template <typename E, int N, typename F>
+static cudaError_t backward_launch(const struct ah_cuda_halves *job, cudaStream_t stream, F f)
+{
+    const E *x = (const E *)job->in[1];
+    return launch(halves<E, N, F>, dim3(blocks_for(job->rows * job->cols, THREADS * N)), dim3(THREADS), 0, stream,
+                  places{{job->out, (E *)job->out + job->cols}, {job->in[0], x, x + job->cols}, job->rows * job->cols},
+                  job->cols, f);
+}
+
+template <typename E, int N>
+static cudaError_t halves_launch(cudaStream_t stream, enum ah_op op, const struct ah_cuda_halves *job)
+{
     switch ((int)op) {
     case AH_OP_SILU_MUL_HALVES:
-        return launch(halves<E, N, silu_mul>, grid, block, 0, stream, places{{out}, {x, x + cols}, n}, cols,
-                      silu_mul());
+        return forward_launch<E, N>(job, stream, silu_mul());
     case AH_OP_SILU_MUL_HALVES_BWD:
-        return launch(halves<E, N, silu_mul_bwd>, grid, block, 0, stream,
-                      places{{out, (E *)out + cols}, {in[0], x, x + cols}, n}, cols, silu_mul_bwd());
+        return backward_launch<E, N>(job, stream, silu_mul_bwd());
+    case AH_OP_SWIGLU_CLAMPED:
+        return forward_launch<E, N>(job, stream, swiglu_clamped{job->scale, job->limit});
+    case AH_OP_SWIGLU_CLAMPED_BWD:
+        return backward_launch<E, N>(job, stream, swiglu_clamped_bwd{job->scale, job->limit});
     default:
         return cudaErrorNotSupported;
     }
 }
 
-template <typename E>
-static cudaError_t halves_of(cudaStream_t stream, enum ah_op op, void *out, const void *const *in, int64_t n,
-                             int64_t cols)
+template <typename E> static cudaError_t halves_of(cudaStream_t stream, enum ah_op op, const struct ah_cuda_halves *job)
 {
-    return cols % lanes16<E> == 0 ? halves_launch<E, lanes16<E>>(stream, op, out, in, n, cols)
-                                  : halves_launch<E, 1>(stream, op, out, in, n, cols);
+    return job->cols % lanes16<E> == 0 ? halves_launch<E, lanes16<E>>(stream, op, job)
+                                       : halves_launch<E, 1>(stream, op, job);
 }
 
-cudaError_t ah__cuda_halves_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *out,
-                                    const void *const *in, int64_t rows, int64_t cols)
+cudaError_t ah__cuda_halves_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype,
+                                    const struct ah_cuda_halves *job)
 {
-    return dtype == AH_BF16 ? halves_of<__nv_bfloat16>(stream, op, out, in, rows * cols, cols)
-                            : halves_of<float>(stream, op, out, in, rows * cols, cols);
+    return dtype == AH_BF16 ? halves_of<__nv_bfloat16>(stream, op, job) : halves_of<float>(stream, op, job);
 }
 
 cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,

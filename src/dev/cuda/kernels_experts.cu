@@ -283,6 +283,98 @@ cudaError_t ah__cuda_route_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype,
                             : launch(route_bwd<float>, grid, block, 0, stream, *job);
 }
 
+/* ---- weights as a matrix ---------------------------------------------------------------------------------------- */
+
+/* A warp for each token. */
+template <typename E> static __global__ void __launch_bounds__(THREADS) shares(struct ah_cuda_shares job)
+{
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP, at = row * job.picks + threadIdx.x % WARP;
+    if (row >= job.rows)
+        return;
+    E *y = (E *)job.y + row * job.experts;
+    for (int64_t i = threadIdx.x % WARP; i < job.experts; i += WARP)
+        put(y + i, 0.0F);
+    __syncwarp();
+    if ((int)(threadIdx.x % WARP) < job.picks)
+        put(y + holder_of(job.ends, job.experts, job.slots[at]), job.weights[at]);
+}
+
+cudaError_t ah__cuda_shares_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_shares *job)
+{
+    dim3 grid(blocks_for(job->rows, WARPS)), block(THREADS);
+    return dtype == AH_BF16 ? launch(shares<__nv_bfloat16>, grid, block, 0, stream, *job)
+                            : launch(shares<float>, grid, block, 0, stream, *job);
+}
+
+/* A thread for each weight. */
+template <typename E> static __global__ void __launch_bounds__(THREADS) shares_bwd(struct ah_cuda_shares job)
+{
+    int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (at >= job.rows * job.picks)
+        return;
+    int64_t expert = holder_of(job.ends, job.experts, job.slots[at]);
+    job.dweights[at] = wide(((const E *)job.dy)[at / job.picks * job.experts + expert]);
+}
+
+cudaError_t ah__cuda_shares_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_shares *job)
+{
+    dim3 grid(blocks_for(job->rows * job->picks, THREADS)), block(THREADS);
+    return dtype == AH_BF16 ? launch(shares_bwd<__nv_bfloat16>, grid, block, 0, stream, *job)
+                            : launch(shares_bwd<float>, grid, block, 0, stream, *job);
+}
+
+/* ---- sums of each expert's rows --------------------------------------------------------------------------------- */
+
+/* A block has the columns of a warp's packs and one expert; its warps take rows in turn. */
+template <typename E, int N>
+static __global__ void __launch_bounds__(THREADS) grouped_sum(struct ah_cuda_grouped_sum job)
+{
+    __shared__ float shared[WARPS][N][WARP];
+    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    int64_t col = ((int64_t)blockIdx.x * WARP + lane) * N, expert = blockIdx.y;
+    int64_t begin = expert ? job.ends[expert - 1] : 0, end = job.ends[expert];
+    float sum[N] = {};
+#pragma unroll 4
+    for (int64_t row = begin + warp; row < end; row += WARPS) {
+        pack<E, N> x = col < job.cols ? pack_load<E, N>((const E *)job.x + row * job.cols + col) : pack_zero<E, N>();
+#pragma unroll
+        for (int u = 0; u < N; u++)
+            sum[u] += wide(x.lane[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < N; u++)
+        shared[warp][u][lane] = sum[u];
+    __syncthreads();
+    if (warp > 0 || col >= job.cols)
+        return;
+    float *to = job.sums + expert * job.cols + col;
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+        for (int i = 1; i < WARPS; i++)
+            sum[u] += shared[i][u][lane];
+        to[u] = job.adds ? to[u] + sum[u] : sum[u];
+    }
+}
+
+template <typename E, int N>
+static cudaError_t grouped_sum_launch(cudaStream_t stream, const struct ah_cuda_grouped_sum *job)
+{
+    return launch(grouped_sum<E, N>, dim3(blocks_for(job->cols, N * WARP), (unsigned)job->experts), dim3(THREADS), 0,
+                  stream, *job);
+}
+
+template <typename E> static cudaError_t grouped_sum_of(cudaStream_t stream, const struct ah_cuda_grouped_sum *job)
+{
+    return job->cols % lanes16<E> == 0 ? grouped_sum_launch<E, lanes16<E>>(stream, job)
+                                       : grouped_sum_launch<E, 1>(stream, job);
+}
+
+cudaError_t ah__cuda_grouped_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype,
+                                         const struct ah_cuda_grouped_sum *job)
+{
+    return dtype == AH_BF16 ? grouped_sum_of<__nv_bfloat16>(stream, job) : grouped_sum_of<float>(stream, job);
+}
+
 /* ---- rows: a warp for each -------------------------------------------------------------------------------------- */
 
 /* Writes the row `to` as the sum of rows, in their order. */

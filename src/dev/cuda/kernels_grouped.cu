@@ -222,6 +222,7 @@ template <typename C> struct target {
     C *at;
     int64_t stride, rows, cols;
     bool adds;
+    const C *bias; /* [cols], added to each row; null: none */
 };
 
 /* Stores N elements of a row. */
@@ -232,7 +233,8 @@ static __device__ inline void some_store(const target<C> &to, int64_t row, int64
     if (row >= to.rows || col >= to.cols)
         return;
     if constexpr (WHOLE) {
-        pack<C, N> y, before = to.adds ? pack_load<C, N>(at) : pack_zero<C, N>();
+        const C *more = to.bias ? to.bias + col : at; /* a result with a bias is no sum */
+        pack<C, N> y, before = to.adds || to.bias ? pack_load<C, N>(more) : pack_zero<C, N>();
 #pragma unroll
         for (int u = 0; u < N; u++)
             put(&y.lane[u], x[u] + wide(before.lane[u]));
@@ -241,7 +243,7 @@ static __device__ inline void some_store(const target<C> &to, int64_t row, int64
 #pragma unroll
         for (int u = 0; u < N; u++)
             if (col + u < to.cols)
-                put(at + u, x[u] + (to.adds ? wide(at[u]) : 0.0F));
+                put(at + u, x[u] + (to.bias ? wide(to.bias[col + u]) : to.adds ? wide(at[u]) : 0.0F));
     }
 }
 
@@ -315,7 +317,8 @@ static __global__ void __launch_bounds__(THREADS, together<E>) grouped_rows(stru
     const factor<E> a = {(const E *)job.a + span.row * terms, terms, span.rows, terms};
     const factor<E> b = BACKWARD ? factor<E>{matrix + col, cols, terms, cols - col}
                                  : factor<E>{matrix + col * terms, terms, cols - col, terms};
-    const target<E> to = {(E *)job.c + span.row * cols + col, cols, span.rows, cols - col, job.adds};
+    const E *bias = job.bias ? (const E *)job.bias + span.expert * cols + col : nullptr;
+    const target<E> to = {(E *)job.c + span.row * cols + col, cols, span.rows, cols - col, job.adds, bias};
     tile_sum<true, !BACKWARD, WHOLE>(sum, &s, a, b, terms);
     tile_store<WHOLE>(&s, to, sum);
 }
@@ -336,8 +339,12 @@ static __global__ void __launch_bounds__(THREADS, together<E>) grouped_weights(s
         return;
     const factor<E> a = {(const E *)job.a + begin * job.outer + row, job.outer, terms, job.outer - row};
     const factor<E> b = {(const E *)job.b + begin * job.inner + col, job.inner, terms, job.inner - col};
-    const target<float> to = {(float *)job.c + (expert * job.outer + row) * job.inner + col, job.inner, job.outer - row,
-                              job.inner - col, job.adds};
+    const target<float> to = {(float *)job.c + (expert * job.outer + row) * job.inner + col,
+                              job.inner,
+                              job.outer - row,
+                              job.inner - col,
+                              job.adds,
+                              nullptr};
     tile_sum<false, false, WHOLE>(sum, &s, a, b, terms);
     tile_store<WHOLE>(&s, to, sum);
 }

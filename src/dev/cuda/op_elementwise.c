@@ -34,16 +34,23 @@ const struct ah_cuda_operator ah__cuda_add = {nothing_prepare, elementwise_enque
 
 static int halves_enqueue(const struct ah_cuda_bound *bound)
 {
-    const struct ah_cuda_call *call = bound->call;
-    bool back = call->call->op == AH_OP_SILU_MUL_HALVES_BWD;
-    const struct ah_shape *half = back ? &call->call->in[0].meta.shape : &call->call->out[0].meta.shape;
-    AH_CUDA_TRY(ah__cuda_halves_enqueue(bound->stream, call->call->op, call->dtype, bound->out[0], bound->in,
-                                        ah__shape_rows(half), half->dim[half->rank - 1]));
+    const struct ah_call *call = bound->call->call;
+    bool back = call->in[1].space != AH_SPACE_NONE;
+    const struct ah_shape *half = back ? &call->in[0].meta.shape : &call->out[0].meta.shape;
+    const struct ah_cuda_halves job = {.out = bound->out[0],
+                                       .in = bound->in,
+                                       .rows = ah__shape_rows(half),
+                                       .cols = half->dim[half->rank - 1],
+                                       .scale = call->attr.scale,
+                                       .limit = call->attr.limit};
+    AH_CUDA_TRY(ah__cuda_halves_enqueue(bound->stream, call->op, bound->call->dtype, &job));
     return AH_OK;
 }
 
 const struct ah_cuda_operator ah__cuda_silu_mul_halves = {nothing_prepare, halves_enqueue};
 const struct ah_cuda_operator ah__cuda_silu_mul_halves_bwd = {nothing_prepare, halves_enqueue};
+const struct ah_cuda_operator ah__cuda_swiglu_clamped = {nothing_prepare, halves_enqueue};
+const struct ah_cuda_operator ah__cuda_swiglu_clamped_bwd = {nothing_prepare, halves_enqueue};
 
 static int copy_enqueue(const struct ah_cuda_bound *bound)
 {

@@ -70,6 +70,38 @@ static int route_bwd_enqueue(const struct ah_cuda_bound *bound)
 
 const struct ah_cuda_operator ah__cuda_route_bwd = {nothing_prepare, route_bwd_enqueue};
 
+/* ---- weights as a matrix ----------------------------------------------------------------------------------------- */
+
+/* Returns the job of a matrix [..,E] and slots [..,K]. */
+static struct ah_cuda_shares shares_of(const struct ah_operand *matrix, const struct ah_operand *slots)
+{
+    return (struct ah_cuda_shares){
+        .rows = ah__shape_rows(&matrix->meta.shape), .experts = last_of(matrix), .picks = (int)last_of(slots)};
+}
+
+static int shares_enqueue(const struct ah_cuda_bound *bound)
+{
+    const struct ah_operand *in = bound->call->call->in;
+    struct ah_cuda_shares job = shares_of(&in[0], &in[2]);
+    job.y = bound->out[0], job.weights = bound->in[1];
+    job.slots = bound->in[2], job.ends = bound->in[3];
+    AH_CUDA_TRY(ah__cuda_shares_enqueue(bound->stream, bound->call->dtype, &job));
+    return AH_OK;
+}
+
+static int shares_bwd_enqueue(const struct ah_cuda_bound *bound)
+{
+    const struct ah_operand *in = bound->call->call->in;
+    struct ah_cuda_shares job = shares_of(&in[0], &in[1]);
+    job.dy = bound->in[0], job.dweights = bound->out[0];
+    job.slots = bound->in[1], job.ends = bound->in[2];
+    AH_CUDA_TRY(ah__cuda_shares_bwd_enqueue(bound->stream, bound->call->dtype, &job));
+    return AH_OK;
+}
+
+const struct ah_cuda_operator ah__cuda_shares = {nothing_prepare, shares_enqueue};
+const struct ah_cuda_operator ah__cuda_shares_bwd = {nothing_prepare, shares_bwd_enqueue};
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* Enqueues work on the rows of output 0; `job` has what differs between operators. */
@@ -139,6 +171,7 @@ static int grouped_enqueue(const struct ah_cuda_bound *bound, const struct ah_op
     struct ah_cuda_grouped job = {.c = bound->out[0],
                                   .a = bound->in[0],
                                   .b = bound->in[1],
+                                  .bias = call->op == AH_OP_GROUPED_LINEAR ? bound->in[3] : NULL,
                                   .ends = bound->in[2],
                                   .experts = dim[0],
                                   .rows = call->in[0].meta.shape.dim[0],
@@ -162,3 +195,19 @@ static int to_weight_enqueue(const struct ah_cuda_bound *bound)
 const struct ah_cuda_operator ah__cuda_grouped_linear = {nothing_prepare, by_weight_enqueue};
 const struct ah_cuda_operator ah__cuda_grouped_linear_bwd_x = {nothing_prepare, by_weight_enqueue};
 const struct ah_cuda_operator ah__cuda_grouped_linear_bwd_w = {nothing_prepare, to_weight_enqueue};
+
+static int to_bias_enqueue(const struct ah_cuda_bound *bound)
+{
+    const struct ah_call *call = bound->call->call;
+    const int64_t *dim = call->out[0].meta.shape.dim;
+    const struct ah_cuda_grouped_sum job = {.sums = bound->out[0],
+                                            .x = bound->in[0],
+                                            .ends = bound->in[1],
+                                            .experts = dim[0],
+                                            .cols = dim[1],
+                                            .adds = bound->call->adds[0]};
+    AH_CUDA_TRY(ah__cuda_grouped_sum_enqueue(bound->stream, bound->call->dtype, &job));
+    return AH_OK;
+}
+
+const struct ah_cuda_operator ah__cuda_grouped_linear_bwd_b = {nothing_prepare, to_bias_enqueue};

@@ -277,6 +277,17 @@ static inline void reference_silu_mul_halves(const struct reference *r)
     }
 }
 
+static inline void reference_swiglu_clamped(const struct reference *r)
+{
+    int64_t cols = reference_last(&r->call->out[0]);
+    double limit = (double)r->call->attr.limit, factor = (double)r->call->attr.scale;
+    for (int64_t i = 0; i < ah__shape_count(&r->call->out[0].meta.shape); i++) {
+        double gate = fmin(r->in[0][i + i / cols * cols], limit);
+        double up = fmax(-limit, fmin(r->in[0][i + (i / cols + 1) * cols], limit));
+        r->out[0][i] = gate / (1 + exp(-factor * gate)) * (up + 1);
+    }
+}
+
 static inline void reference_gelu_mul(const struct reference *r)
 {
     reference_gelu(r);
@@ -446,6 +457,19 @@ static inline void reference_gate_rows(const struct reference *r)
         r->out[0][i] = r->in[0][i] / (1 + exp(-r->in[1][i / cols]));
 }
 
+static inline void reference_shares(const struct reference *r)
+{
+    int64_t experts = reference_last(&r->call->in[0]), picks = reference_last(&r->call->in[1]);
+    for (int64_t i = 0; i < ah__shape_count(&r->call->out[0].meta.shape); i++) {
+        int64_t expert = i % experts;
+        double begin = expert ? r->in[3][expert - 1] : 0;
+        r->out[0][i] = 0;
+        for (int64_t k = i / experts * picks; k < (i / experts + 1) * picks; k++)
+            if (r->in[2][k] >= begin && r->in[2][k] < r->in[3][expert])
+                r->out[0][i] = r->in[1][k];
+    }
+}
+
 static inline void reference_grouped_linear(const struct reference *r)
 {
     const struct ah_shape *weight = &r->call->in[1].meta.shape;
@@ -454,7 +478,7 @@ static inline void reference_grouped_linear(const struct reference *r)
         while ((double)row >= r->in[2][e])
             e++;
         for (int64_t o = 0; o < outer; o++) {
-            double sum = 0;
+            double sum = r->in[3] ? r->in[3][e * outer + o] : 0;
             for (int64_t i = 0; i < inner; i++)
                 sum += r->in[0][row * inner + i] * r->in[1][(e * outer + o) * inner + i];
             r->out[0][row * outer + o] = sum;
@@ -491,6 +515,8 @@ static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_GROUPED_LINEAR] = reference_grouped_linear,
     [AH_OP_GATE_ROWS] = reference_gate_rows,
     [AH_OP_SILU_MUL_HALVES] = reference_silu_mul_halves,
+    [AH_OP_SWIGLU_CLAMPED] = reference_swiglu_clamped,
+    [AH_OP_SHARES] = reference_shares,
 };
 
 #endif

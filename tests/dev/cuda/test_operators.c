@@ -70,6 +70,11 @@ static const struct op_case cuda_cases[] = {
     OP("gate_rows_bwd, even", GATE_ROWS_BWD, IN(S2(37, 264), S2(37, 264), S2(37, 1)), 0),
     OP("silu_mul_halves, even", SILU_MUL_HALVES, IN(S2(222, 528)), 0),
     OP("silu_mul_halves_bwd, even", SILU_MUL_HALVES_BWD, IN(S2(222, 264), S2(222, 528)), 0),
+    OP("swiglu_clamped, even", SWIGLU_CLAMPED, IN(S2(222, 528)), .scale = 1.702F, .limit = 0.75F),
+    OP("swiglu_clamped_bwd, even", SWIGLU_CLAMPED_BWD, IN(S2(222, 264), S2(222, 528)), .scale = 1.702F, .limit = 0.75F),
+    OP("shares of 40", SHARES, IN(S2(37, 40), S2(37, 3), S2(37, 3), S1(40)), 0),
+    OP("shares_bwd of 40", SHARES_BWD, IN(S2(37, 40), S2(37, 3), S1(40)), 0),
+    OP("grouped_linear_bwd_b, even", GROUPED_LINEAR_BWD_B, IN(S2(222, 264), S1(8)), 0),
     OP("add of 4097", ADD, IN(S1(4097), S1(4097)), 0),
 };
 

@@ -16,6 +16,8 @@ static const struct op_case linear_cases[] = {
 static const struct op_case grouped_cases[] = {
     OP("grouped_linear, even", GROUPED_LINEAR, IN(S2(700, 72), S3(4, 136, 72), S1(4)), 0),
     OP("grouped_linear, odd", GROUPED_LINEAR, IN(S2(517, 37), S3(3, 261, 37), S1(3)), 0),
+    OP("grouped_linear with biases, even", GROUPED_LINEAR, IN(S2(700, 72), S3(4, 136, 72), S1(4), S2(4, 136)), 0),
+    OP("grouped_linear with biases, odd", GROUPED_LINEAR, IN(S2(517, 37), S3(3, 261, 37), S1(3), S2(3, 261)), 0),
     OP("grouped_linear of one row", GROUPED_LINEAR, IN(S2(1, 8), S3(40, 8, 8), S1(40)), 0),
     OP("grouped_linear of whole tiles", GROUPED_LINEAR, IN(S2(256, 64), S3(1, 128, 64), S1(1)), 0),
     OP("grouped_linear_bwd_x, even", GROUPED_LINEAR_BWD_X, IN(S2(700, 136), S3(4, 136, 72), S1(4)), 0),

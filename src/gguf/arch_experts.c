@@ -1,4 +1,7 @@
 /* Architectures with mixtures of experts. The matrices of all experts of a block are one tensor [E, out, in]. */
+#include <math.h>
+#include <string.h>
+
 #include "gguf/arch_internal.h"
 #include "gguf/config.h"
 
@@ -27,6 +30,14 @@ static const struct ah_gguf_rename granite_names[] = {{"ffn_gate_inp", "block_sp
                                                       {"ffn_down_exps", "block_sparse_moe.output_linear"},
                                                       {NULL, NULL}};
 
+static const struct ah_gguf_rename oss_names[] = {{"ffn_gate_inp", "mlp.router"},
+                                                  {"ffn_gate_exps", "mlp.experts.gate_up_proj^T2"},
+                                                  {"ffn_up_exps", "mlp.experts.gate_up_proj^T2" AH_GGUF_PART},
+                                                  {"ffn_down_exps", "mlp.experts.down_proj^T"},
+                                                  {"attn_sinks", "self_attn.sinks^"},
+                                                  {"post_attention_norm", "post_attention_layernorm"},
+                                                  {NULL, NULL}};
+
 #define COUNT "expert_count"
 #define USED "expert_used_count"
 #define WIDTH "expert_feed_forward_length"
@@ -43,6 +54,7 @@ static const struct ah_gguf_size shared_sizes[] = {{COUNT, "num_experts"},
                                                    {WIDTH, "moe_intermediate_size"},
                                                    {SHARED, "shared_expert_intermediate_size"},
                                                    {NULL, NULL}};
+static const char *const oss_keys[] = {COUNT, USED, WIDTH, WINDOW, PATTERN, NULL};
 static const char *const shared_keys[] = {COUNT, USED, WIDTH, SHARED, WINDOW, PATTERN, NULL};
 static const char *const qwen_keys[] = {COUNT, USED, WIDTH, WINDOW, PATTERN, NULL};
 static const char *const olmoe_keys[] = {COUNT, USED, NULL};
@@ -168,6 +180,58 @@ static int mixtral_write(const struct ah_gguf_written *to)
     return ah__gguf_put_window(to);
 }
 
+/* Adds truncate to YaRN's keys: files do not say it, and the published model has it false. */
+static int oss_rope_read(const struct ah_gguf_config *config)
+{
+    cJSON *rope = cJSON_GetObjectItemCaseSensitive(config->tree, "rope_scaling");
+    bool yarn = rope && strcmp(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(rope, "rope_type")), "yarn") == 0;
+    if (!rope)
+        return ah__json_add_string(cJSON_AddObjectToObject(config->tree, "rope_scaling"), "rope_type", "default");
+    return yarn ? ah__json_add_bool(rope, "truncate", false) : AH_OK;
+}
+
+/* In llama.cpp every second block has the window, from the first one on, where the file does not say which. */
+static int oss_read(const struct ah_gguf_config *config)
+{
+    int64_t window;
+    AH_TRY(oss_rope_read(config));
+    AH_TRY(ah__gguf_add_window(&window, config));
+    return window > 0 && !cJSON_HasObjectItem(config->tree, "layer_types") ? ah__gguf_add_types(config, 2) : AH_OK;
+}
+
+/* Checks a number that llama.cpp has in its code. */
+static int constant_check(const struct ah_gguf_written *to, const char *key, double expected)
+{
+    double found;
+    AH_TRY(ah__json_double(&found, &to->json, key, -1e30, 1e30));
+    return fabs(found - expected) <= 1e-9
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: key '%s': found %g, expected %g, as llama.cpp has it", to->json.path, key,
+                          found, expected);
+}
+
+static int oss_write(const struct ah_gguf_written *to)
+{
+    char room[AH_GGUF_KEY_SIZE];
+    int64_t width;
+    bool biased;
+    AH_TRY(count_check(to));
+    AH_TRY(ah__json_bool(&biased, &to->json, "attention_bias"));
+    if (!biased)
+        return ah__fail(AH_EINPUT, "%s: key 'attention_bias': found false, expected true, as llama.cpp has it",
+                        to->json.path);
+    AH_TRY(constant_check(to, "swiglu_alpha", 1.702));
+    AH_TRY(constant_check(to, "swiglu_limit", 7));
+    AH_TRY(ah__json_int(&width, &to->json, "intermediate_size", 1, INT32_MAX));
+    ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, WIDTH), (uint32_t)width);
+    if (!cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(to->json.node, "sliding_window")))
+        return ah__fail(AH_EINPUT, "%s: key 'sliding_window': found null, expected a number: llama.cpp wants one",
+                        to->json.path);
+    if (!ah__gguf_types_are(&to->json, 2))
+        ah__gguf_put_types(to);
+    return ah__gguf_put_window(to);
+}
+
 const struct ah_gguf_arch ah__gguf_mixtures[AH_GGUF_MIXTURES] = {
     AH_GGUF_ARCH("qwen3moe", "qwen3_moe", .states_bias = true, .yarn = true, .own = names, .experts = qwen_sizes,
                  .honoured = qwen_keys, .read = qwen_read, .write = qwen_write),
@@ -178,6 +242,8 @@ const struct ah_gguf_arch ah__gguf_mixtures[AH_GGUF_MIXTURES] = {
     AH_GGUF_ARCH("granitemoe", "granitemoe", .permuted = true, .states_bias = true, .yarn = true, .own = granite_names,
                  .experts = mixtral_sizes, .honoured = granite_keys, .read = ah__gguf_granite_read,
                  .write = granite_write),
+    AH_GGUF_ARCH("gpt-oss", "gpt_oss", .yarn = true, .windows = true, .own = oss_names, .experts = mixtral_sizes,
+                 .honoured = oss_keys, .rounded_apart = true, .read = oss_read, .write = oss_write),
     AH_GGUF_ARCH("qwen2moe", "qwen2_moe", .yarn = true, .own = shared_names, .experts = shared_sizes,
                  .honoured = shared_keys, .read = shared_read, .write = shared_write),
 };

@@ -53,6 +53,7 @@ struct ah_gguf_arch {
     bool states_mlp_bias;             /* config.json says whether the feed-forward network has biases */
     bool adds_one;                    /* files have weights of norms with one added to them */
     bool yarn;                        /* rotations may be YaRN's */
+    bool rounded_apart;               /* the ends of YaRN's ramp are not whole pairs, though llama.cpp rounds them */
     bool windows;                     /* llama.cpp computes with windows of attention */
     bool partial;                     /* rope.dimension_count may be a part of a head's channels */
     bool head_apart;                  /* a tied head is written as a tensor of its own, too */
@@ -75,7 +76,7 @@ struct ah_gguf_arch {
         .name = (row_name), .model_type = (row_type), __VA_ARGS__                                                      \
     }
 
-enum { AH_GGUF_GPTS = 2, AH_GGUF_MIXTURES = 5 };
+enum { AH_GGUF_GPTS = 2, AH_GGUF_MIXTURES = 6 };
 extern const struct ah_gguf_arch ah__gguf_gpts[AH_GGUF_GPTS], ah__gguf_mixtures[AH_GGUF_MIXTURES];
 /* Returns the architecture of a model_type, or null. */
 const struct ah_gguf_arch *ah__gguf_arch_of(const char *model_type);
@@ -117,6 +118,8 @@ int ah__gguf_add_window(int64_t *window, const struct ah_gguf_config *config);
 /* Adds layer_types as the file says; else every period-th block has full attention. */
 int ah__gguf_add_types(const struct ah_gguf_config *config, int64_t period);
 int ah__gguf_put_window(const struct ah_gguf_written *to);
+/* Writes which blocks have the window, one bool for each, from layer_types. */
+void ah__gguf_put_types(const struct ah_gguf_written *to);
 /* Returns true if every period-th block has full attention and the others have a window. */
 bool ah__gguf_types_are(const struct ah_json *json, int64_t period);
 /* Notes a window that llama.cpp does not apply, if texts may be longer than it. */

@@ -71,7 +71,8 @@ static int fail_architecture(const struct ah_model_def *def)
     return ah__fail(
         AH_EINPUT,
         "model '%s': GGUF is written of llama, mistral, ministral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, "
-        "gemma, gemma2, gemma3_text, phi3, granite, granitemoe, olmo2, olmo3, olmoe, smollm3, gpt2 and gpt_neox; "
+        "gemma, gemma2, gemma3_text, phi3, granite, granitemoe, olmo2, olmo3, olmoe, smollm3, gpt2, gpt_neox and "
+        "gpt_oss; "
         "llama.cpp has no architecture for it",
         def->name);
 }

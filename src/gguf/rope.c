@@ -230,9 +230,10 @@ static int put_yarn(const struct ah_gguf_written *to, const struct ah_json *rope
     AH_TRY(ah__json_double(&attention, rope, "attention_factor", 1e-6, 1e6));
     AH_TRY(ah__json_bool(&truncate, rope, "truncate"));
     AH_TRY(ah__json_int(&original, rope, "original_max_position_embeddings", 1, 1 << 24));
-    if (!truncate)
-        return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.truncate': found false, expected true, as llama.cpp does it",
-                        to->json.path);
+    if (truncate == to->arch->rounded_apart)
+        return ah__fail(AH_EINPUT, "%s: key 'rope_scaling.truncate': found %s, expected %s, as %s", to->json.path,
+                        truncate ? "true" : "false", truncate ? "false" : "true",
+                        truncate ? "readers of this architecture have it" : "llama.cpp does it");
     ah__gguf_put_text(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.type"), "yarn");
     ah__gguf_put_float(to->writer, ah__gguf_key_of(room, to->arch, "rope.scaling.factor"), (float)factor);
     put_unusual(to, "rope.scaling.attn_factor", attention / yarn_growth(factor), 1);
@@ -280,6 +281,8 @@ int ah__gguf_put_rope(const struct ah_gguf_written *to)
         return AH_OK;
     AH_TRY(ah__json_object(&rope, &to->json, "rope_scaling"));
     AH_TRY(ah__json_string(&type, &rope, ah__json_has(&rope, "type") ? "type" : "rope_type"));
+    if (strcmp(type, "default") == 0)
+        return AH_OK;
     if (strcmp(type, "llama3") == 0)
         return put_llama3(to, &rope);
     bool longrope = strcmp(type, "longrope") == 0 && to->arch->partial;

@@ -86,8 +86,9 @@ bool ah__gguf_types_are(const struct ah_json *json, int64_t period)
     return true;
 }
 
-static void put_types(const struct ah_gguf_written *to, const cJSON *types)
+void ah__gguf_put_types(const struct ah_gguf_written *to)
 {
+    const cJSON *types = cJSON_GetObjectItemCaseSensitive(to->json.node, "layer_types");
     char room[AH_GGUF_KEY_SIZE];
     const cJSON *type;
     ah__gguf_put_array(to->writer, ah__gguf_key_of(room, to->arch, PATTERN), AH_GGUF_ITEMS_BOOL,
@@ -108,7 +109,7 @@ int ah__gguf_put_window(const struct ah_gguf_written *to)
         return AH_OK;
     ah__gguf_put_int(to->writer, ah__gguf_key_of(room, to->arch, WINDOW), (uint32_t)window);
     if (types && !to->arch->windows)
-        put_types(to, types);
+        ah__gguf_put_types(to);
     return AH_OK;
 }
 

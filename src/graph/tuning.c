@@ -43,11 +43,21 @@ const char *ah__graph_module(const char *weight, size_t *length)
     return weight + first;
 }
 
+/* Returns the last part of a module's name without the mark that tells how files have it (io/stack.h), and its
+ * length. */
+static const char *plain_module(const char *weight, size_t *length)
+{
+    const char *module = ah__graph_module(weight, length);
+    size_t before = strcspn(module, "^");
+    *length = before < *length ? before : *length;
+    return module;
+}
+
 /* Returns true if the module's name ends in `target`, one or more whole parts between dots. */
 static bool is_target(const char *weight, const char *target)
 {
     size_t length, asked = strlen(target);
-    const char *module = ah__graph_module(weight, &length), *end = module + length;
+    const char *module = plain_module(weight, &length), *end = module + length;
     return (size_t)(end - weight) >= asked && strncmp(end - asked, target, asked) == 0 &&
            ((size_t)(end - weight) == asked || end[-(ptrdiff_t)asked - 1] == '.');
 }
@@ -56,7 +66,7 @@ static bool is_target(const char *weight, const char *target)
 static int module_note(struct ah_graph *graph, const char *weight)
 {
     size_t length;
-    const char *module = ah__graph_module(weight, &length);
+    const char *module = plain_module(weight, &length);
     for (size_t i = 0; i < graph->linear_count; i++)
         if (strlen(graph->linears[i]) == length && strncmp(graph->linears[i], module, length) == 0)
             return AH_OK;

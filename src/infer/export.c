@@ -71,7 +71,7 @@ struct stored {
  * routers of experts so. */
 static bool stays_exact(const char *name)
 {
-    static const char *const ends[] = {".ffn_gate_inp.weight", ".ffn_gate_inp_shexp.weight"};
+    static const char *const ends[] = {".ffn_gate_inp.weight", ".ffn_gate_inp_shexp.weight", ".bias"};
     size_t all = strlen(name);
     for (size_t i = 0; i < AH_LENGTH(ends); i++)
         if (all > strlen(ends[i]) && strcmp(name + all - strlen(ends[i]), ends[i]) == 0)
@@ -91,10 +91,10 @@ static int stored_find(struct stored *out, const struct export *to, const struct
         *shape = ah_shape2(shape->dim[1], shape->dim[0]);
     if (shape->rank == 2 && shape->dim[0] == 1)
         *shape = ah_shape1(shape->dim[1]); /* as llama.cpp's converter has a single row */
-    if (shape->rank == 3 && ah__gguf_second(out->second, to->def, value->name)) {
+    if (shape->rank >= 2 && ah__gguf_second(out->second, to->def, value->name)) {
+        int64_t ins = shape->rank == 3 ? shape->dim[2] : 1;
         shape->dim[1] /= 2;
-        out->swap =
-            (struct ah_gguf_swap){.outer = 1, .x = shape->dim[0], .y = 2, .inner = shape->dim[1] * shape->dim[2]};
+        out->swap = (struct ah_gguf_swap){.outer = 1, .x = shape->dim[0], .y = 2, .inner = shape->dim[1] * ins};
     }
     out->type = stays_exact(out->name) ? ah__gguf_type(AH_GGUF_F32) : ah__export_stored(to->type, shape);
     if (strcmp(out->name, "token_embd.weight") == 0 && ah__gguf_needs_head(to->def))

@@ -177,9 +177,9 @@ static int append(struct merge *merge, struct ah_safetensors_writer *writer, con
     AH_TRY(merged(merge, value));
     merge->count += count;
     if (merge->dtype == AH_F32)
-        return ah__safetensors_writer_append(writer, merge->weight, (size_t)count * sizeof *merge->weight);
+        return ah__stack_append(writer, value->name, merge->weight, &value->meta.shape, AH_F32);
     ah__bf16_narrow(merge->narrow, merge->weight, count);
-    return ah__safetensors_writer_append(writer, merge->narrow, (size_t)count * sizeof *merge->narrow);
+    return ah__stack_append(writer, value->name, merge->narrow, &value->meta.shape, AH_BF16);
 }
 
 static int weights_fill(struct merge *merge, struct ah_safetensors_writer *writer)

@@ -33,6 +33,7 @@ struct ah_decoder_experts {
     const char *count_key;       /* number of experts */
     const char *size_key;        /* width of an expert; null: intermediate_size */
     bool may_normalise;          /* norm_topk_prob says whether weights are normalised; else they are */
+    bool biases;                 /* of the router and of experts */
 };
 
 enum { AH_DECODER_MOST_LAYERS = 1 << 12 };
@@ -72,6 +73,8 @@ struct ah_decoder {
     int64_t expert_count, picks, expert_size; /* experts, those of a token, and the width of one */
     int64_t shared_size;                      /* width of the expert of all tokens */
     bool picks_normalised;                    /* the weights of a token's experts sum to 1 */
+    double gate_scale, gate_limit;            /* as of ah_graph_swiglu_clamped(); limit 0: silu, without limit */
+    bool sinks;                               /* every head has a score that all queries see beside their keys */
     const char *const *dropouts;              /* null-terminated keys; null: attention_dropout alone */
     struct ah_config_dropout dropout;
 };

@@ -76,12 +76,46 @@ int ah__decoder_add_sparse(cJSON *tree)
                : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
 }
 
+/* Records the parameter NAME.bias. */
+static struct ah_tensor bias(struct ah_graph *graph, const char *name, struct ah_shape shape)
+{
+    ah_graph_scope_push(graph, "%s", name);
+    struct ah_tensor param = ah_graph_param(graph, "bias", shape, AH_INIT_ZEROS, 0);
+    ah_graph_scope_pop(graph);
+    return param;
+}
+
 /* Records the scores of experts. Adapters leave the router as it is. */
 static struct ah_tensor router(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
 {
-    struct ah_tensor weight =
-        ah__part_table(graph, decoder->experts->router, decoder->expert_count, decoder->hidden_size, decoder->std);
-    return ah__graph_record(graph, AH_OP_LINEAR, (struct ah_attr){.out_in = true}, ah__values(x.id, weight.id));
+    const char *name = decoder->experts->router;
+    struct ah_tensor by = {-1},
+                     weight = ah__part_table(graph, name, decoder->expert_count, decoder->hidden_size, decoder->std);
+    if (decoder->experts->biases)
+        by = bias(graph, name, ah_shape1(decoder->expert_count));
+    return ah__graph_record(graph, AH_OP_LINEAR, (struct ah_attr){.out_in = true}, ah__values(x.id, weight.id, by.id));
+}
+
+/* Adds the biases of the last product to what the experts of each token give: they are weighed as rows are, so each is
+ * once in a product for all tokens. */
+static struct ah_tensor biased(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor y,
+                               struct ah_tensor logits, const struct ah_routes *routes)
+{
+    if (!decoder->experts->biases)
+        return y;
+    struct ah_tensor biases =
+        bias(graph, decoder->experts->down, ah_shape2(decoder->expert_count, decoder->hidden_size));
+    struct ah_tensor shares = ah_graph_shares(graph, logits, routes);
+    return ah_graph_add_inplace(
+        graph, y, ah__graph_record(graph, AH_OP_LINEAR, (struct ah_attr){0}, ah__values(shares.id, biases.id)));
+}
+
+/* Records the product of gates and what they open, from rows that have both. */
+static struct ah_tensor opened(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor rows)
+{
+    return decoder->gate_limit > 0
+               ? ah_graph_swiglu_clamped(graph, rows, (float)decoder->gate_scale, (float)decoder->gate_limit)
+               : ah_graph_silu_mul_halves(graph, rows);
 }
 
 /* Records what the experts of each token give. */
@@ -92,19 +126,21 @@ static struct ah_tensor routed(struct ah_graph *graph, const struct ah_decoder *
         .count = decoder->expert_count, .in = decoder->hidden_size, .out = decoder->expert_size, .std = decoder->std};
     struct ah_part_experts out = in;
     out.in = in.out, out.out = in.in;
-    struct ah_routes routes =
-        ah_graph_route(graph, router(graph, decoder, x), (int)decoder->picks, decoder->picks_normalised);
+    struct ah_tensor logits = router(graph, decoder, x);
+    struct ah_routes routes = ah_graph_route(graph, logits, (int)decoder->picks, decoder->picks_normalised);
     struct ah_tensor rows = ah_graph_dispatch(graph, x, &routes);
     if (names->up) {
         struct ah_tensor gate = ah__part_experts(graph, names->gate, rows, &in, &routes);
         rows = ah_graph_silu_mul(graph, gate, ah__part_experts(graph, names->up, rows, &in, &routes));
     } else {
         in.out *= 2;
-        rows = ah_graph_silu_mul_halves(graph, ah__part_experts(graph, names->gate, rows, &in, &routes));
+        in.bias = names->biases;
+        rows = opened(graph, decoder, ah__part_experts(graph, names->gate, rows, &in, &routes));
     }
     /* A row is weighed before the last product, which is linear: so that product's result is not kept for backward. */
     rows = ah_graph_scale_rows(graph, rows, &routes);
-    return ah_graph_combine(graph, ah__part_experts(graph, names->down, rows, &out, &routes), &routes);
+    rows = ah_graph_combine(graph, ah__part_experts(graph, names->down, rows, &out, &routes), &routes);
+    return biased(graph, decoder, rows, logits, &routes);
 }
 
 /* Records what the expert of all tokens gives. */

@@ -48,8 +48,14 @@ static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decode
 {
     struct ah_attention_options options = {
         .window = (int)kind->window, .scale = (float)decoder->attention_scale, .cap = (float)decoder->attention_cap};
-    struct ah_tensor part[3];
+    struct ah_tensor part[3], sinks;
     ah_graph_scope_push(graph, "self_attn");
+    if (decoder->sinks) {
+        ah_graph_scope_push(graph, "sinks^");
+        sinks = ah_graph_param(graph, "weight", ah_shape1(decoder->heads), AH_INIT_NORMAL, (float)decoder->std);
+        ah_graph_scope_pop(graph);
+        options.sinks = &sinks;
+    }
     qkv(graph, decoder, x, part);
     part[0] = heads(graph, decoder, kind, "q_norm", part[0], decoder->heads);
     part[1] = heads(graph, decoder, kind, "k_norm", part[1], decoder->kv_heads);

@@ -18,7 +18,7 @@ static const char *const harmless[] = {
     "cross_attention_hidden_size", "custom_pipelines", "decoder_start_token_id", "diversity_penalty", "do_sample",
     "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id", "exponential_decay_length_penalty",
     "finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing", "hidden_dropout_prob",
-    "id2label", "is_decoder", "is_llama_config", "keys_to_ignore_at_inference", "label2id", "length_penalty",
+    "id2label", "initial_context_length", "is_decoder", "is_llama_config", "keys_to_ignore_at_inference", "label2id", "length_penalty",
     "line_by_line", "logits_to_keep", "loss_type", "max_length", "max_sequence_length", "min_length", "model_type",
     "n_ctx", "n_special", "neftune_noise_alpha", "no_repeat_ngram_size", "num_beam_groups", "num_beams",
     "num_return_sequences", "output_attentions", "output_hidden_states", "output_scores", "pad_token_id",

@@ -1,5 +1,7 @@
 #include "partition/partition.h"
 
+#include <string.h>
+
 #include "base/format.h"
 #include "base/hash.h"
 #include "dev/host/states.h"
@@ -10,11 +12,19 @@
 /* The parts of a group, in this order. */
 enum place { TRAINED_MATRICES, TRAINED_VECTORS, CODED, FROZEN, FROZEN_VECTORS };
 
+/* Returns true for biases, of which there may be one for each expert. */
+static bool is_bias(const char *name)
+{
+    static const char end[] = ".bias";
+    size_t length = name ? strlen(name) : 0;
+    return length >= sizeof end - 1 && strcmp(name + length - (sizeof end - 1), end) == 0;
+}
+
 /* Returns the part of a group to which a parameter belongs. For inference no parameter counts as frozen.
  * Blocks without backward have the order of trained ones, so that buffers, which both use, have the same gaps. */
 static enum place place_of(const struct ah_cut *cut, const struct ah_value *value, int number)
 {
-    bool matrix = value->meta.shape.rank >= 2, block = number >= 1 && number <= cut->layers;
+    bool matrix = value->meta.shape.rank >= 2 && !is_bias(value->name), block = number >= 1 && number <= cut->layers;
     if (!matrix && block && number <= cut->below)
         return FROZEN_VECTORS;
     if (value->frozen && !cut->infers)

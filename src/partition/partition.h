@@ -16,7 +16,7 @@ struct ah_param {
     enum ah_init init;
     float init_std;
     int group;
-    /* Elements from the start of its group, a multiple of AH_PARAM_ALIGN; rank >= 2 first, frozen ones last. If it is
+    /* Elements from the start of its group, a multiple of AH_PARAM_ALIGN; matrices first, frozen ones last. If it is
      * kept in codes, a multiple of 16 bytes. */
     int64_t offset;
     int64_t kept;  /* elements that it takes there: its own number, or the size of its codes in elements of the compute
@@ -41,7 +41,7 @@ struct ah_group {
     int64_t placed;               /* elements as programs read them: the same, unless codes are decoded first */
     int64_t coded;                /* elements of `placed` that are kept in codes: [trained, trained + coded) */
     int64_t trained;              /* elements [0, trained) have gradients and optimizer states; the others are frozen */
-    int64_t decayed;              /* elements [0, decayed) belong to trained parameters of rank >= 2 */
+    int64_t decayed;              /* elements [0, decayed) belong to trained matrices: rank >= 2, and no bias */
     int64_t elements;             /* elements of parameters, without padding */
     int gap_count;                /* ranges of padding between parameters and behind the last, in order */
     int trained_gaps;             /* the first so many ranges are those of [0, trained) */

@@ -55,16 +55,14 @@ static int pair_check(const struct ah_weight_tensors *tensors, const struct ah_w
     return AH_OK;
 }
 
-/* Makes the name of the one tensor: ".weight" in place of "_blocks"; experts are a stack (io/stack.h). */
+/* Makes the name of the one tensor: ".weight" in place of "_blocks", but experts' modules are their tensors. */
 static int name_make(const char **out, struct ah_arena *arena, const char *blocks, size_t stem)
 {
     const char *at = strstr(blocks, scope);
     size_t outer = at ? (size_t)(at - blocks) + sizeof scope - 1 : 0;
-    bool stack = at && (at == blocks || at[-1] == '.') && !memchr(blocks + outer, '.', stem - outer);
+    bool fused = at && (at == blocks || at[-1] == '.') && !memchr(blocks + outer, '.', stem - outer);
     char *name;
-    outer = stack ? outer : 0;
-    AH_TRY(ah__sprintf(&name, "%.*s%s%.*s%s", (int)outer, blocks, stack ? "*." : "", (int)(stem - outer),
-                       blocks + outer, weight_end));
+    AH_TRY(ah__sprintf(&name, "%.*s%s", (int)stem, blocks, fused ? "" : weight_end));
     int status = ah__arena_strdup(arena, out, name);
     ah__free(name);
     return status;

@@ -133,14 +133,14 @@ static int gather(struct ah_weight_tensors *tensors)
 
 /* ---- apart in files, one here ------------------------------------------------------------------------------------ */
 
-static const char part_end[] = AH_GGUF_PART ".weight";
+static const char *const part_ends[] = {".weight", ".bias"};
 
-/* Makes a tensor whose rows of each expert are those of `first`, then those of `second`. */
+/* Makes a tensor whose rows, or elements of a bias, of each expert are those of `first`, then those of `second`. */
 static int pair_make(struct ah_weight_tensor *first, struct ah_weight_tensors *tensors,
                      const struct ah_weight_tensor *second)
 {
     const unsigned char **parts;
-    if (!is_alike(first, second) || first->rank != 3 || first->dim[0] < 1)
+    if (!is_alike(first, second) || first->rank < 2 || first->dim[0] < 1)
         return ah__fail(AH_ECORRUPT,
                         "%s: tensor '%.120s': found another type or shape than '%.120s', expected the same",
                         tensors->path, second->name, first->name);
@@ -157,17 +157,31 @@ static int pair_make(struct ah_weight_tensor *first, struct ah_weight_tensors *t
     return AH_OK;
 }
 
-/* Joins tensors of a GGUF file that are one parameter here: those named NAME.weight and NAME.part.weight. */
+/* Returns the length of the module's name before AH_GGUF_PART and an end; 0: the name has no part. */
+static size_t part_stem(const char **end, const char *name)
+{
+    for (size_t i = 0; i < AH_LENGTH(part_ends); i++) {
+        size_t all = strlen(name), length = strlen(part_ends[i]), mark = sizeof AH_GGUF_PART - 1;
+        *end = part_ends[i];
+        if (all > length + mark && strcmp(name + all - length, *end) == 0 &&
+            strncmp(name + all - length - mark, AH_GGUF_PART, mark) == 0)
+            return all - length - mark;
+    }
+    return 0;
+}
+
+/* Joins tensors of a GGUF file that are one parameter here: those named NAME.weight and NAME.part.weight, or bias. */
 static int pairs_join(struct ah_weight_tensors *tensors)
 {
     size_t kept = 0;
     for (size_t i = 0; i < tensors->count; i++) {
         const struct ah_weight_tensor *tensor = &tensors->tensors[i];
-        size_t length = strlen(tensor->name), end = sizeof part_end - 1;
-        if (length <= end || strcmp(tensor->name + length - end, part_end) != 0)
-            continue;
+        const char *end;
+        size_t stem = part_stem(&end, tensor->name);
         char *name;
-        AH_TRY(ah__sprintf(&name, "%.*s.weight", (int)(length - end), tensor->name));
+        if (!stem)
+            continue;
+        AH_TRY(ah__sprintf(&name, "%.*s%s", (int)stem, tensor->name, end));
         struct ah_weight_tensor *first = (struct ah_weight_tensor *)ah__weight_tensors_find(tensors, name);
         ah__free(name);
         if (!first)
@@ -200,6 +214,11 @@ static const struct view {
     {".block_sparse_moe.experts.gate_up_proj", ".block_sparse_moe.input_linear.weight", WHOLE},
     {".block_sparse_moe.experts.down_proj", ".block_sparse_moe.output_linear.weight", WHOLE},
     {".block_sparse_moe.router", ".block_sparse_moe.router.layer.weight", WHOLE},
+    {".mlp.experts.gate_up_proj", ".mlp.experts.gate_up_proj^T2.weight", WHOLE},
+    {".mlp.experts.gate_up_proj_bias", ".mlp.experts.gate_up_proj^T2.bias", WHOLE},
+    {".mlp.experts.down_proj", ".mlp.experts.down_proj^T.weight", WHOLE},
+    {".mlp.experts.down_proj_bias", ".mlp.experts.down_proj^T.bias", WHOLE},
+    {".self_attn.sinks", ".self_attn.sinks^.weight", WHOLE},
 };
 
 /* Returns the length of what is before the view's end in a name; -1: the name has another end. */
@@ -228,15 +247,37 @@ static int half_take(struct ah_weight_tensor *out, struct ah_arena *arena, int h
     return AH_OK;
 }
 
-/* Lists a view of a tensor, unless it has no halves. */
+/* Returns true if a view can be made of a tensor. */
+static bool view_fits(const struct ah_weight_tensor *tensor, const struct view *view)
+{
+    bool moved = ah__stack_differs(ah__stack_layout(view->hub)), experts = tensor->rank > 1 && tensor->dim[0] > 0;
+    if (view->half != WHOLE)
+        return experts && tensor->rank == 3 && tensor->dim[1] % 2 == 0 && !tensor->scales;
+    return !moved || (experts && tensor->rank <= 3 && !tensor->parts);
+}
+
+/* Gives a view the layout of its name. Codes in MXFP4 are not transposed. */
+static void layout_take(struct ah_weight_tensor *to, const struct view *view)
+{
+    to->layout = ah__stack_layout(view->hub);
+    to->layout.turned &= !to->scales && to->rank == 3;
+    if (!to->layout.turned)
+        return;
+    int64_t outs = to->dim[2];
+    to->dim[2] = to->dim[1];
+    to->dim[1] = outs;
+}
+
+/* Lists a view of a tensor, if it can be made. */
 static int view_add(struct ah_weight_tensors *tensors, const struct ah_weight_tensor *tensor, const struct view *view)
 {
     struct ah_weight_tensor *to = &tensors->views[tensors->view_count];
     char *name;
-    if (view->half != WHOLE && (tensor->rank != 3 || tensor->dim[0] < 1 || tensor->dim[1] % 2))
+    if (!view_fits(tensor, view))
         return AH_OK;
     *to = *tensor;
     to->of = tensor;
+    layout_take(to, view);
     if (view->half != WHOLE)
         AH_TRY(half_take(to, &tensors->arena, view->half));
     AH_TRY(ah__sprintf(&name, "%.*s%s", stem_length(tensor->name, view->end), tensor->name, view->hub));

@@ -206,6 +206,27 @@ static void read_parts(float *to, const struct ah_weight_tensor *tensor, int64_t
         tensor->widen(to + (int64_t)i * each, tensor->parts[i], each);
 }
 
+/* Reads a tensor whose layout differs, one expert after the other. */
+static int read_restored(float *to, const struct ah_weight_tensor *tensor)
+{
+    int64_t outs = tensor->dim[1], ins = tensor->rank == 3 ? tensor->dim[2] : 1, count = outs * ins;
+    size_t experts = (size_t)tensor->dim[0], bytes = tensor->bytes / experts;
+    float *room;
+    AH_TRY(ah__new(&room, (size_t)count, sizeof *room));
+    for (size_t e = 0; e < experts; e++) {
+        struct ah_weight_tensor one = {.data = tensor->data + e * bytes, .scales = tensor->scales, .bytes = bytes};
+        if (one.scales) {
+            one.scales += e * ah__weight_scales(&one);
+            ah__weight_mxfp4_read(room, &one, count);
+        } else {
+            tensor->widen(room, one.data, count);
+        }
+        ah__stack_restore(to + (int64_t)e * count, room, tensor->layout, outs, ins, sizeof *to);
+    }
+    ah__free(room);
+    return AH_OK;
+}
+
 uint64_t ah__weight_tensor_hash(const struct ah_weight_tensor *tensor, uint64_t hash)
 {
     if (tensor->scales)
@@ -229,7 +250,9 @@ int ah__weight_tensor_read(float *to, const struct ah_weight_tensors *tensors, c
     if (tensor->swap.outer && tensor->rank == 1 && tensor->bytes % (size_t)shape.dim[0])
         return ah__fail(AH_EINPUT, "%s: tensor '%.80s' is a vector of %.16s, expected F32, F16 or BF16", tensors->path,
                         tensor->name, tensor->type_name);
-    if (tensor->scales)
+    if (ah__stack_differs(tensor->layout))
+        AH_TRY(read_restored(to, tensor));
+    else if (tensor->scales)
         ah__weight_mxfp4_read(to, tensor, count);
     else if (tensor->swap.outer)
         AH_TRY(read_swapped(to, tensor, count));

@@ -2,7 +2,7 @@
  * tensors and their values as floats. Names are Hugging Face's: GGUF's are translated, and prefixes that tools put
  * before all names ("module.", "_orig_mod.", "base_model.model.") are removed. Tensors of experts are given as stacks
  * (io/stack.h), whether a file has them one by one or fused in one tensor. Blocks and scales in MXFP4 are one tensor:
- * "experts.N_blocks" [E, O, G, 16] with "experts.N_scales" is "experts.*.N.weight" [E, O, 32 G], "N_blocks" "N.weight".
+ * "experts.N_blocks" [E, O, G, 16] with "experts.N_scales" is "experts.N" [E, O, 32 G], another "N_blocks" "N.weight".
  * Knows no partition and no run. */
 #ifndef AH_SOURCE_WEIGHT_TENSORS_H
 #define AH_SOURCE_WEIGHT_TENSORS_H
@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "gguf/config.h"
 #include "io/safetensors.h"
+#include "io/stack.h"
 
 struct ah_weight_tensor {
     const char *name;
@@ -26,6 +27,8 @@ struct ah_weight_tensor {
     void (*widen)(float *to, const unsigned char *from, int64_t count);
     float added;              /* number that the file's values contain in addition; reading subtracts it */
     struct ah_gguf_swap swap; /* order of the elements in a GGUF file */
+    /* Order of the elements in a file as transformers saves it; `dim` is the order here. */
+    struct ah_stack_layout layout;
 };
 
 struct ah_weight_tensors {

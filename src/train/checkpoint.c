@@ -80,6 +80,20 @@ static size_t tensors_count(const struct ah_entries *entries, const struct ah_pa
     return count;
 }
 
+/* Copies the data of an entry whose tensor the file has in another layout. */
+static int entry_restore(void *buffer, const struct ah_shards *file, const struct ah_entry *entry,
+                         const struct ah_shape *shape)
+{
+    const struct ah_safetensors_tensor *tensor;
+    char *name;
+    AH_TRY(ah__stack_part_name(&name, entry->name, 0));
+    int status = ah__shards_get(&tensor, file, name, entry->dtype, ah__stack_part_shape(entry->name, shape));
+    ah__free(name);
+    if (status == AH_OK)
+        ah__stack_copy(buffer, entry->name, tensor->data, shape, entry->dtype);
+    return status;
+}
+
 static int tensor_copy(unsigned char **to, const struct ah_shards *file, const char *name, enum ah_dtype dtype,
                        struct ah_shape shape)
 {
@@ -97,6 +111,8 @@ static int entry_copy(void *buffer, const struct ah_shards *file, const struct a
     unsigned char *to = buffer;
     if (!apart)
         return tensor_copy(&to, file, entry->name, entry->dtype, shape);
+    if (ah__stack_differs(ah__stack_layout(entry->name)))
+        return entry_restore(buffer, file, entry, &shape);
     for (int64_t i = 0; i < ah__stack_parts(entry->name, &shape); i++) {
         char *name;
         AH_TRY(ah__stack_part_name(&name, entry->name, i));

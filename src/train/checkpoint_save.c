@@ -83,8 +83,9 @@ static int append_all(struct ah_safetensors_writer *writer, const struct ah_entr
         const void *state =
             entry_values(buffer + ah__partition_largest(partition), whole, dtype, entry, count, partition->compute);
         AH_TRY(check_finite(state, entry->dtype, ah__shape_count(&shape), entry->name));
-        AH_TRY(ah__safetensors_writer_append(writer, state,
-                                             (size_t)(ah__shape_count(&shape) * ah__dtype_bytes(entry->dtype))));
+        AH_TRY(entries->apart ? ah__stack_append(writer, entry->name, state, &shape, entry->dtype)
+                              : ah__safetensors_writer_append(
+                                    writer, state, (size_t)(ah__shape_count(&shape) * ah__dtype_bytes(entry->dtype))));
     }
     return AH_OK;
 }

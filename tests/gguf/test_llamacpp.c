@@ -91,6 +91,8 @@ static const struct row {
      SIZES ", " MIXTRAL_EXPERTS ", \"embedding_multiplier\": 12, \"residual_multiplier\": 0.22, "
            "\"attention_multiplier\": 0.015625, \"logits_scaling\": 6",
      NULL},
+    {"gpt_oss", SIZES ", " MIXTRAL_EXPERTS ", \"sliding_window\": 7, \"head_dim\": 8", NULL},
+    {"gpt_oss", SIZES ", " MIXTRAL_EXPERTS ", \"sliding_window\": 7, \"head_dim\": 8, " MIXED, NULL},
     {"qwen2_moe", SIZES ", " SHARED_EXPERTS, NULL},
     {"qwen2_moe", SIZES ", " SHARED_EXPERTS ", \"sliding_window\": 7, \"use_sliding_window\": true",
      "in architecture 'qwen2moe'"},
@@ -325,6 +327,11 @@ static void experts_have_llama_cpps_names(void **state)
         {"granitemoe", "block_sparse_moe.router.layer", "ffn_gate_inp", NULL},
         {"granitemoe", "block_sparse_moe.input_linear", "ffn_gate_exps", "ffn_up_exps"},
         {"granitemoe", "block_sparse_moe.output_linear", "ffn_down_exps", NULL},
+        {"gpt_oss", "mlp.router", "ffn_gate_inp", NULL},
+        {"gpt_oss", "mlp.experts.gate_up_proj^T2", "ffn_gate_exps", "ffn_up_exps"},
+        {"gpt_oss", "mlp.experts.down_proj^T", "ffn_down_exps", NULL},
+        {"gpt_oss", "self_attn.sinks^", "attn_sinks", NULL},
+        {"gpt_oss", "post_attention_layernorm", "post_attention_norm", NULL},
     };
     for (size_t i = 0; i < AH_LENGTH(names); i++) {
         const struct row *row = rows;
@@ -388,6 +395,14 @@ static void what_it_has_no_key_for_is_refused(void **state)
          "key 'norm_topk_prob': found true, expected false, as llama.cpp has it"},
         {"qwen2_moe", SIZES ", \"head_dim\": 10, " SHARED_EXPERTS,
          "key 'head_dim': found 10, expected 8, as llama.cpp has it"},
+        {"gpt_oss", SIZES ", " MIXTRAL_EXPERTS ", \"head_dim\": 8, \"swiglu_limit\": 6",
+         "key 'swiglu_limit': found 6, expected 7, as llama.cpp has it"},
+        {"gpt_oss", SIZES ", " MIXTRAL_EXPERTS ", \"head_dim\": 8, \"sliding_window\": null",
+         "key 'sliding_window': found null, expected a number: llama.cpp wants one"},
+        {"gpt_oss", SIZES ", " MIXTRAL_EXPERTS ", \"head_dim\": 8, \"attention_bias\": false",
+         "key 'attention_bias': found false, expected true, as llama.cpp has it"},
+        {"gpt_oss", SIZES ", " MIXTRAL_EXPERTS ", \"head_dim\": 8, " YARN ", \"truncate\": true}",
+         "key 'rope_scaling.truncate': found true, expected false, as readers of this architecture have it"},
         {"mixtral", SIZES ", \"num_local_experts\": 1, \"num_experts_per_tok\": 1",
          "key 'num_local_experts': found 1, expected 2 to 1024, as llama.cpp has"},
         {"opt", SIZES ", \"ffn_dim\": 48, \"word_embed_proj_dim\": 32",

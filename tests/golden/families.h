@@ -20,7 +20,7 @@ static const char *const family_cases[] = {
     "qwen3-bias",        "qwen3-wide",       "qwen2-mixed",       "qwen3-mixed",        "smollm3-still",
     "smollm3-bias",      "ministral-mixed",  "qwen3_moe-normal",  "qwen3_moe-plain",    "mixtral-two",
     "mixtral-window",    "olmoe-plain",      "olmoe-gqa",         "granitemoe-factors", "granitemoe-bias",
-    "qwen2_moe-plain",   "qwen2_moe-window",
+    "qwen2_moe-plain",   "qwen2_moe-window", "gpt_oss-yarn",      "gpt_oss-plain",
 };
 
 struct family_golden {

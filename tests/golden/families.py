@@ -147,6 +147,14 @@ CASES = {
                                           num_experts_per_tok=3, moe_intermediate_size=10,
                                           shared_expert_intermediate_size=14, norm_topk_prob=True, qkv_bias=False,
                                           use_sliding_window=True, sliding_window=3, tie_word_embeddings=True)),
+    "gpt_oss-yarn": ("GptOss", dict(GATED, num_hidden_layers=3, intermediate_size=12, num_key_value_heads=2, head_dim=8,
+                                    num_local_experts=5, num_experts_per_tok=2, sliding_window=3, pad_token_id=None,
+                                    swiglu_limit=0.25)),
+    "gpt_oss-plain": ("GptOss", dict(GATED, intermediate_size=10, num_key_value_heads=4, head_dim=6, pad_token_id=None,
+                                     num_local_experts=4, num_experts_per_tok=3, attention_bias=False,
+                                     tie_word_embeddings=True, swiglu_alpha=1.25, swiglu_limit=0.125,
+                                     layer_types=["full_attention", "sliding_attention"], sliding_window=4,
+                                     rope_parameters=dict(rope_type="default", rope_theta=100.0))),
     "gpt2-gelu": ("GPT2", dict(vocab_size=VOCAB, n_embd=HIDDEN, n_layer=2, n_head=3, n_positions=16, n_inner=INNER,
                                activation_function="gelu")),
 }
@@ -170,6 +178,22 @@ GRANITE_MOE = {"experts.gate_up_proj": "input_linear.weight", "experts.down_proj
                "router.weight": "router.layer.weight"}
 
 
+def turned(x):
+    return x.transpose(1, 2)
+
+
+def halves(x):  # of rows, or of elements, that alternate
+    return x.unflatten(1, (-1, 2)).transpose(1, 2)
+
+
+# Names and layouts here (src/io/stack.h).
+GPT_OSS = {"gate_up_proj": ("gate_up_proj^T2.weight", lambda x: halves(turned(x))),
+           "gate_up_proj_bias": ("gate_up_proj^T2.bias", halves),
+           "down_proj": ("down_proj^T.weight", turned),
+           "down_proj_bias": ("down_proj^T.bias", lambda x: x),
+           "sinks": ("sinks^.weight", lambda x: x)}
+
+
 def hub_parts(name, t, kind):
     """Names in files of a parameter and the parts of it that they mean: experts are fused in memory. '*' stands for an
     expert's number: the values of all experts follow one another."""
@@ -177,6 +201,10 @@ def hub_parts(name, t, kind):
     if kind == "granitemoe":
         scope, _, rest = name.partition(".block_sparse_moe.")
         return {f"{scope}.block_sparse_moe.{GRANITE_MOE[rest]}" if rest else name: whole}
+    if kind == "gpt_oss":
+        scope, _, last = name.rpartition(".")
+        here, take = GPT_OSS.get(last, (last, whole))
+        return {f"{scope}.{here}": take}
     mixtral = kind == "mixtral"
     gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
     if mixtral:

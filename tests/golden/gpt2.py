@@ -107,9 +107,10 @@ def loss_of(c, p, ids, targets):
 
 
 def adamw(p):
-    """Decay on matrices only."""
-    groups = [{"params": [t for t in p.values() if t.ndim >= 2], "weight_decay": 0.1},
-              {"params": [t for t in p.values() if t.ndim < 2], "weight_decay": 0.0}]
+    """Decay on matrices only, of which biases of experts are none."""
+    decays = {name: t.ndim >= 2 and not name.endswith("bias") for name, t in p.items()}
+    groups = [{"params": [t for name, t in p.items() if decays[name]], "weight_decay": 0.1},
+              {"params": [t for name, t in p.items() if not decays[name]], "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
 
 

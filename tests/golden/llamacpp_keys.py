@@ -14,8 +14,8 @@ import sys
 SOURCE = pathlib.Path(sys.argv[1]) / "src"
 OUT = pathlib.Path(__file__).parent / "gguf" / "llamacpp_keys.txt"
 ARCHS = ["llama", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "granite", "olmo2", "smollm3", "gpt2",
-         "gptneox", "qwen3moe", "olmoe", "granitemoe", "qwen2moe"]
-FILES = {"granitemoe": "granite-moe"}  # those with other names
+         "gptneox", "qwen3moe", "olmoe", "granitemoe", "qwen2moe", "gpt-oss"]
+FILES = {"granitemoe": "granite-moe", "gpt-oss": "openai-moe"}  # those with other names
 
 
 def text(name):

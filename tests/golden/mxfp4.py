@@ -26,6 +26,6 @@ for name, (experts, rows, groups) in {"gate_up_proj": (3, 22, 4), "down_proj": (
     read = convert_moe_packed_tensors(torch.from_numpy(blocks), torch.from_numpy(scales), dtype=torch.float32)
     values = np.ascontiguousarray(read.transpose(1, 2).numpy(), dtype="<f4")
     assert values.shape == (experts, rows, 32 * groups)
-    lines.append(f"{EXPERTS}.*.{name}.weight {experts} {rows} {32 * groups} {zlib.crc32(values.tobytes())}")
+    lines.append(f"{EXPERTS}.{name} {experts} {rows} {32 * groups} {zlib.crc32(values.tobytes())}")
 safetensors.numpy.save_file(tensors, HERE / "mxfp4.safetensors", {"format": "pt"})
 (HERE / "mxfp4.crc").write_text("\n".join(lines) + "\n")

@@ -24,6 +24,9 @@
     ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":12,"                                       \
     "\"shared_expert_intermediate_size\":20"
 #define GRANITEMOE "{\"model_type\":\"granitemoe\"," GATED ",\"num_local_experts\":4,\"num_experts_per_tok\":2"
+#define GPT_OSS                                                                                                        \
+    "{\"model_type\":\"gpt_oss\"," GATED                                                                               \
+    ",\"num_key_value_heads\":2,\"head_dim\":8,\"num_local_experts\":4,\"num_experts_per_tok\":2"
 #define OLMOE "{\"model_type\":\"olmoe\"," GATED ",\"num_experts\":4,\"num_experts_per_tok\":2"
 #define MIXTRAL "{\"model_type\":\"mixtral\"," GATED ",\"num_key_value_heads\":2,\"num_local_experts\":4"
 #define GRANITE "{\"model_type\":\"granite\"," GATED
@@ -97,6 +100,9 @@ static const struct {
      "key 'shared_expert_intermediate_size': found nothing"},
     {QWEN2_MOE ",\"mlp_only_layers\":[1]}", "key 'mlp_only_layers': found 1 blocks, expected []"},
     {QWEN2_MOE ",\"use_sliding_window\":true,\"sliding_window\":0}", "key 'sliding_window': found 0"},
+    {GPT_OSS ",\"swiglu_limit\":0}", "key 'swiglu_limit': found 0"},
+    {GPT_OSS ",\"experts_per_token\":3}", "key 'experts_per_token': found 3, expected 2, as num_experts_per_tok has"},
+    {GPT_OSS ",\"layer_types\":[\"full_attention\"]}", "key 'layer_types': found 1 words"},
     {GRANITEMOE ",\"mlp_bias\":true}", "key 'mlp_bias': found true, expected false"},
     {"{\"model_type\":\"granitemoe\"," GATED ",\"num_local_experts\":4}", "key 'num_experts_per_tok': found nothing"},
     {OLMOE ",\"clip_qkv\":8}", "key 'clip_qkv': found 8, expected null"},
@@ -459,7 +465,7 @@ static void shipped_models_have_their_sizes(void **state)
                   {"mistral-nemo-12b", 12247782400}, {"falcon3-7b", 7455550464},
                   {"qwen3-30b-a3b", 30532122624},    {"olmoe-1b-7b", 6919161856},
                   {"mixtral-8x7b", 46702792704},     {"granite-3.1-3b-a800m", 3298793472},
-                  {"qwen1.5-moe-a2.7b", 14315784192}};
+                  {"gpt-oss-20b", 20914757184},      {"qwen1.5-moe-a2.7b", 14315784192}};
     for (size_t i = 0; i < AH_LENGTH(models); i++) {
         int64_t found = parameters_of(models[i].name);
         if (found != models[i].parameters)

@@ -20,7 +20,7 @@ static void wrong_configs(void **state)
         {"{}", "m.json: key 'model_type': found nothing, expected a string"},
         {"{\"model_type\":\"bert\"}",
          "m.json: key 'model_type': found 'bert', expected 'gemma' or 'gemma2' or 'gemma3_text' or 'gpt2' or "
-         "'gpt_neox' or "
+         "'gpt_neox' or 'gpt_oss' or "
          "'granite' or 'granitemoe' or "
          "'llama' or 'ministral' or 'mistral' or 'mixtral' or 'olmo2' or 'olmo3' or 'olmoe' or 'opt' or 'phi3' or "
          "'qwen2' or 'qwen2_moe' or 'qwen3' or 'qwen3_moe' or 'smollm3'"},

@@ -191,6 +191,8 @@ static const char *const families[] = {
     "\"num_experts_per_tok\":2,\"residual_multiplier\":0.22,\"attention_multiplier\":0.3,\"logits_scaling\":6}",
     "{\"model_type\":\"qwen2_moe\"," GATED ",\"num_key_value_heads\":2,\"num_experts\":5,\"num_experts_per_tok\":2,"
     "\"moe_intermediate_size\":12,\"shared_expert_intermediate_size\":20}",
+    "{\"model_type\":\"gpt_oss\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":6,\"num_local_experts\":5,"
+    "\"num_experts_per_tok\":2,\"sliding_window\":3,\"swiglu_limit\":0.125}",
     "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":40}",
 };
 

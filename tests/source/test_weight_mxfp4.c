@@ -79,8 +79,8 @@ static void names_are_those_of_linear_layers(void **state)
     static const struct {
         const char *stem, *name;
     } cases[] = {
-        {"experts.up", "experts.*.up.weight"},
-        {"model.layers.12.mlp.experts.down_proj", "model.layers.12.mlp.experts.*.down_proj.weight"},
+        {"experts.up", "experts.up"},
+        {"model.layers.12.mlp.experts.down_proj", "model.layers.12.mlp.experts.down_proj"},
         {"model.layers.12.mlp.myexperts.up", "model.layers.12.mlp.myexperts.up.weight"},
         {"model.layers.12.mlp.up_proj", "model.layers.12.mlp.up_proj.weight"},
     };
@@ -100,6 +100,31 @@ static void names_are_those_of_linear_layers(void **state)
         assert_true(values[63] == 1.0F * 0x1p-93F && values[62] == 0); /* byte 32, scale 34 */
         ah__weight_tensors_close(&tensors);
     }
+}
+
+/* The rows of gates and of what they open alternate in files; matrices are not transposed. */
+static void rows_of_gates_come_first(void **state)
+{
+    enum { ROWS = 6, WIDTH = 32, EXPERTS = 2 };
+    static const int order[ROWS] = {0, 2, 4, 1, 3, 5};
+    const struct given given[2] = {
+        {"model.layers.0.mlp.experts.gate_up_proj_blocks", AH_U8, {.rank = 4, .dim = {EXPERTS, ROWS, 1, 16}}},
+        {"model.layers.0.mlp.experts.gate_up_proj_scales", AH_U8, ah_shape3(EXPERTS, ROWS, 1)}};
+    float file[EXPERTS][ROWS][WIDTH], here[EXPERTS][ROWS][WIDTH];
+    const struct ah_shape shape = ah_shape3(EXPERTS, ROWS, WIDTH);
+    struct ah_weight_tensors tensors;
+    assert_ok(open_given(&tensors, given));
+    const struct ah_weight_tensor *whole = ah__weight_tensors_find(&tensors, "model.layers.0.mlp.experts.gate_up_proj");
+    const struct ah_weight_tensor *view =
+        ah__weight_tensors_find(&tensors, "model.layers.0.mlp.experts.gate_up_proj^T2.weight");
+    assert_non_null(whole);
+    assert_non_null(view);
+    assert_ok(ah__weight_tensor_read(&file[0][0][0], &tensors, whole, shape));
+    assert_ok(ah__weight_tensor_read(&here[0][0][0], &tensors, view, shape));
+    for (int e = 0; e < EXPERTS; e++)
+        for (int row = 0; row < ROWS; row++)
+            assert_memory_equal(here[e][row], file[e][order[row]], sizeof here[0][0]);
+    ah__weight_tensors_close(&tensors);
 }
 
 static void the_hash_counts_scales(void **state)
@@ -145,4 +170,4 @@ static void what_does_not_fit_is_named(void **state)
 }
 
 AH_TEST_CASES("source/weight_mxfp4", values_are_those_of_transformers, names_are_those_of_linear_layers,
-              the_hash_counts_scales, what_does_not_fit_is_named)
+              rows_of_gates_come_first, the_hash_counts_scales, what_does_not_fit_is_named)

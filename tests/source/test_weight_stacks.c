@@ -136,7 +136,7 @@ static void fused_experts_have_views(void **state)
         declare(&made, "module.a.mlp.gate.weight", ah_shape2(FEW, WIDTH));
         assert_ok(open_made(&tensors, &made));
         assert_int_equal(tensors.count, 3);
-        assert_int_equal(tensors.view_count, 7);
+        assert_int_equal(tensors.view_count, 9);
         expect_values(&tensors, "a.mlp.experts.*.gate_proj.weight", ah_shape3(FEW, ROWS, WIDTH), gate);
         expect_values(&tensors, "a.mlp.experts.*.up_proj.weight", ah_shape3(FEW, ROWS, WIDTH), up);
         expect_values(&tensors, "a.mlp.experts.*.down_proj.weight", ah_shape3(FEW, WIDTH, ROWS), down);
@@ -201,5 +201,75 @@ static void many_experts_are_quick(void **state)
     ah__weight_tensors_close(&tensors);
 }
 
-AH_TEST_CASES("source/weight_stacks", experts_are_gathered_by_their_numbers, every_expert_counts_in_the_hash,
-              fused_experts_have_views, experts_that_do_not_fit_are_named, many_experts_are_quick)
+/* ---- as transformers has gpt_oss --------------------------------------------------------------------------------- */
+
+enum { OUTS = 34, INS = 35, FEW = 3 };
+
+/* Returns where files have element (o, i) of an expert. */
+static int place_in_file(int o, int i, bool alternate)
+{
+    int row = !alternate ? o : o < OUTS / 2 ? 2 * o : 2 * (o - OUTS / 2) + 1;
+    return i * OUTS + row;
+}
+
+/* Transposed matrices are read as they are here, and what is written of them are the bytes of the file. */
+static void transposed_experts_go_both_ways(void **state)
+{
+    static const char *const names[] = {"model.layers.0.mlp.experts.gate_up_proj",
+                                        "model.layers.0.mlp.experts.down_proj"};
+    static const char *const marks[] = {"^T2", "^T"};
+    static struct made made;
+    static float here[FEW * OUTS * INS];
+    static uint16_t narrow[2][FEW * OUTS * INS];
+    struct ah_weight_tensors tensors;
+    made.count = 0;
+    for (int n = 0; n < 2; n++) {
+        char bias[96];
+        snprintf(bias, sizeof bias, "%s_bias", names[n]);
+        declare(&made, names[n], ah_shape3(FEW, INS, OUTS));
+        declare(&made, bias, ah_shape2(FEW, OUTS));
+    }
+    declare(&made, "model.layers.0.self_attn.sinks", ah_shape1(2));
+    assert_ok(open_made(&tensors, &made));
+    for (int n = 0; n < 4; n++) {
+        char name[128], *in_file;
+        const bool bias = n % 2;
+        const int ins = bias ? 1 : INS;
+        snprintf(name, sizeof name, "%s%s.%s", names[n / 2], marks[n / 2], bias ? "bias" : "weight");
+        const struct ah_shape shape = bias ? ah_shape2(FEW, OUTS) : ah_shape3(FEW, OUTS, INS);
+        const struct ah_weight_tensor *view = ah__weight_tensors_find(&tensors, name);
+        assert_non_null(view);
+        assert_ok(ah__weight_tensor_read(here, &tensors, view, shape));
+        const float *file = (const float *)(const void *)view->of->data;
+        for (int k = 0; k < FEW * OUTS * ins; k++) {
+            int e = k / (OUTS * ins), o = k / ins % OUTS, i = k % ins;
+            assert_true(here[k] == file[e * OUTS * ins + place_in_file(o, i, n < 2)]);
+            narrow[0][k] = (uint16_t)k;
+        }
+        struct ah_safetensors_writer *writer;
+        char path[512];
+        assert_ok(ah__stack_part_name(&in_file, name, 0));
+        assert_string_equal(in_file, view->of->name);
+        const struct ah_safetensors_decl decl = {in_file, AH_F32, ah__stack_part_shape(name, &shape)};
+        snprintf(path, sizeof path, "%s/again.safetensors", ah_test_folder());
+        assert_ok(ah__safetensors_writer_open(&writer, path, &decl, 1));
+        assert_ok(ah__stack_append(writer, name, here, &shape, AH_F32));
+        assert_ok(ah__safetensors_writer_close(writer, NULL, NULL));
+        ah__safetensors_writer_free(writer);
+        struct ah_weight_tensors again;
+        assert_ok(ah__weight_tensors_open(&again, path));
+        assert_memory_equal(ah__weight_tensors_find(&again, in_file)->data, file, view->of->bytes);
+        ah__weight_tensors_close(&again);
+        ah__stack_copy(narrow[1], name, narrow[0], &shape, AH_BF16);
+        for (int k = 0; k < FEW * OUTS * ins; k++)
+            assert_int_equal(narrow[1][k],
+                             k / (OUTS * ins) * OUTS * ins + place_in_file(k / ins % OUTS, k % ins, n < 2));
+        ah__free(in_file);
+    }
+    assert_non_null(ah__weight_tensors_find(&tensors, "model.layers.0.self_attn.sinks^.weight"));
+    ah__weight_tensors_close(&tensors);
+}
+
+AH_TEST_CASES("source/weight_stacks", transposed_experts_go_both_ways, experts_are_gathered_by_their_numbers,
+              every_expert_counts_in_the_hash, fused_experts_have_views, experts_that_do_not_fit_are_named,
+              many_experts_are_quick)

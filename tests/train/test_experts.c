@@ -355,6 +355,91 @@ static void experts_have_adapters(void **state)
     }
 }
 
-AH_TEST_CASES("train/experts", each_expert_is_a_tensor_in_files, fused_experts_start_the_same,
-              several_files_are_resumed, another_number_of_experts_is_refused, experts_stay_beside_adapters,
-              adapters_of_routers_are_refused, experts_have_adapters)
+/* ---- transposed in files ----------------------------------------------------------------------------------------- */
+
+static const struct family gpt_oss = {"{\"model_type\": \"gpt_oss\", " SIZES
+                                      "\"num_local_experts\": 5, \"head_dim\": 8, "
+                                      "\"sliding_window\": 4}",
+                                      NULL};
+
+/* The names and shapes of transformers, in files of the model; the same start again, one file or several. */
+static void transposed_experts_start_the_same(void **state)
+{
+    struct place place;
+    struct ah_train_result result;
+    struct ah_safetensors *file;
+    const struct ah_safetensors_tensor *tensor;
+    char path[PATH_SIZE], out[PATH_SIZE], model[PATH_SIZE];
+    place_init(&place);
+    snprintf(place.out, PATH_SIZE, "%s/out-oss", ah_test_folder());
+    write_text(place.model, gpt_oss.config);
+    struct ah_train_options options = options_of(&place);
+    options.profile_path = NULL;
+    options.steps = 3;
+    assert_ok(ah_train(&result, &options));
+    at(model, place.out, "checkpoint");
+    assert_ok(ah__safetensors_open(&file, at(path, model, "model.safetensors")));
+    const struct {
+        const char *name;
+        struct ah_shape shape;
+    } there[] = {{"mlp.experts.gate_up_proj", ah_shape3(EXPERTS, HIDDEN, 24)},
+                 {"mlp.experts.gate_up_proj_bias", ah_shape2(EXPERTS, 24)},
+                 {"mlp.experts.down_proj", ah_shape3(EXPERTS, 12, HIDDEN)},
+                 {"mlp.experts.down_proj_bias", ah_shape2(EXPERTS, HIDDEN)},
+                 {"mlp.router.bias", ah_shape1(EXPERTS)},
+                 {"self_attn.sinks", ah_shape1(2)}};
+    for (size_t i = 0; i < AH_LENGTH(there); i++) {
+        char name[96];
+        snprintf(name, sizeof name, "model.layers.1.%s", there[i].name);
+        assert_ok(ah__safetensors_get(&tensor, file, name, AH_F32, there[i].shape));
+    }
+    for (size_t i = 0; i < ah__safetensors_count(file); i++)
+        assert_null(strchr(ah__safetensors_at(file, i)->name, '^'));
+    ah__safetensors_close(file);
+    expect_same_start(model, &place, "again");
+    options = from(model, &place, out, "parts");
+    options.shard_bytes = 1 << 13;
+    assert_ok(ah_train(&result, &options));
+    expect_same_start(at(path, out, "checkpoint"), &place, "whole");
+    options = resume_of(&place);
+    options.steps = 4;
+    assert_ok(ah_train(&result, &options));
+}
+
+/* Targets have no marks. Adapters of experts go into what is merged, and come back. */
+static void transposed_experts_have_adapters(void **state)
+{
+    struct place place;
+    struct ah_train_result result;
+    char model[PATH_SIZE], path[PATH_SIZE], out[PATH_SIZE], again[PATH_SIZE], merged[PATH_SIZE];
+    place_init(&place);
+    snprintf(place.out, PATH_SIZE, "%s/out-oss", ah_test_folder());
+    write_text(place.model, gpt_oss.config);
+    struct ah_train_options options = options_of(&place);
+    options.profile_path = NULL;
+    options.steps = 1;
+    assert_ok(ah_train(&result, &options));
+    at(model, place.out, "checkpoint");
+    adapted(out, model, &place, "q_proj,gate_up_proj,down_proj");
+    assert_non_null(strstr(tiny_notes, "the experts are fused in files, and so are their adapters"));
+    assert_ok(ah_merge(at(path, out, "merged"), out, NULL, "fp32"));
+    assert_int_equal(differences(at(path, model, "model.safetensors"), at(merged, out, "merged/model.safetensors")),
+                     LAYERS * 3);
+    options = options_on(&place, place.data, again, "again");
+    options.model_path = model;
+    options.profile_path = NULL;
+    options.adapter_dir = at(path, out, "checkpoint");
+    options.steps = 1;
+    options.lr = 0;
+    assert_ok(ah_train(&result, &options));
+    expect_same_file(out, again, "checkpoint/adapter_model.safetensors");
+    options = from(model, &place, out, "refused");
+    options.tuning.lora_rank = 2;
+    options.tuning.lora_targets = "up";
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "k_proj, v_proj, o_proj, gate_up_proj, down_proj");
+}
+
+AH_TEST_CASES("train/experts", transposed_experts_start_the_same, transposed_experts_have_adapters,
+              each_expert_is_a_tensor_in_files, fused_experts_start_the_same, several_files_are_resumed,
+              another_number_of_experts_is_refused, experts_stay_beside_adapters, adapters_of_routers_are_refused,
+              experts_have_adapters)

@@ -292,6 +292,9 @@ static void a_folder_becomes_a_file(void **state)
         "\"embedding_multiplier\": 12, \"attention_multiplier\": 0.015625, \"logits_scaling\": 6}",
         "{\"model_type\": \"qwen2_moe\", " SIZES ", \"num_experts\": 4, \"num_experts_per_tok\": 2, "
         "\"moe_intermediate_size\": 24, \"shared_expert_intermediate_size\": 40}",
+        "{\"model_type\": \"gpt_oss\", " SIZES
+        ", \"head_dim\": 8, \"num_local_experts\": 4, \"num_experts_per_tok\": 2, "
+        "\"sliding_window\": 7, \"layer_types\": [\"full_attention\", \"sliding_attention\"]}",
         "{\"model_type\": \"olmoe\", " OLMOE_SIZES ", \"num_experts\": 6, \"num_experts_per_tok\": 3}",
     };
     for (size_t i = 0; i < AH_LENGTH(families); i += ah_test_samples() ? 3 : 1)

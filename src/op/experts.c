@@ -252,8 +252,8 @@ static int shares_infer(struct ah_meta *out, const struct ah_meta *in, const str
     return AH_OK;
 }
 
-/* (logits [..,E], weights [..,K], slots [..,K], ends [E]) -> y like logits: the weights of the experts that a token has,
- * 0 of the others. Of logits only the type and shape matter. */
+/* (logits [..,E], weights [..,K], slots [..,K], ends [E]) -> y like logits: the weights of the experts that a token
+ * has, 0 of the others. The values of logits are not read: only their type and shape count. */
 const struct ah_op_row ah__op_shares = {
     .name = "shares",
     AH_OP_INPUTS({.name = "logits", .kind = AH_OPERAND_ACTIVATION}, {.name = "weights", .kind = AH_OPERAND_SHARE},

@@ -126,7 +126,7 @@ static bool is_target(const char *targets, const char *factor)
     if (!ah__adapter_factor(&module, &which, factor))
         return false;
     if (strcmp(targets, AH_LORA_ALL) == 0)
-        return !ah__stack_is(factor); /* those of experts are no linear layers for PEFT */
+        return !ah__stack_is(factor);    /* those of experts are no linear layers for PEFT */
     size_t plain = strcspn(factor, "^"); /* targets have no marks (io/stack.h) */
     module = plain < module ? plain : module;
     for (const char *at = targets; *at; at += strcspn(at, ","), at += *at == ',')

@@ -71,9 +71,8 @@ static void what_llama_cpp_computes_otherwise_is_refused(void **state)
          "32, "
          "\"num_attention_heads\": 2, \"max_position_embeddings\": 24}",
          "model 'opt': GGUF is written of llama, mistral, ministral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, "
-         "gemma, gemma2, gemma3_text, phi3, granite, granitemoe, olmo2, olmo3, olmoe, smollm3, gpt2, gpt_neox and gpt_oss; "
-         "llama.cpp has no "
-         "architecture for it"},
+         "gemma, gemma2, gemma3_text, phi3, granite, granitemoe, olmo2, olmo3, olmoe, smollm3, gpt2, gpt_neox and "
+         "gpt_oss; llama.cpp has no architecture for it"},
     };
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         struct ah_gguf_writer *writer;

@@ -431,6 +431,11 @@ static int put_json(struct written *to)
 static int put_all(struct written *to)
 {
     AH_TRY(to->from->json ? put_json(to) : put_pieces(to));
+    if (to->pre && strcmp(to->pre, "gpt-4o") == 0)
+        ah__buf_printf(
+            ah__gguf_clause(to->notes),
+            "llama.cpp takes letters beyond a to z for both cases and does not join accents to letters, so a "
+            "few texts in other scripts have other tokens there");
     if (to->normalizes)
         ah__buf_printf(ah__gguf_clause(to->notes), "the tokenizer brings text to NFC first and llama.cpp does not, so "
                                                    "that ids of text in another form differ");

@@ -23,6 +23,15 @@
     SPLIT("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}" digits                       \
           "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+")
 
+#define UPPER "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]"
+#define LOWER "[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]"
+#define BEFORE "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?"
+#define BEHIND "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+#define O200K_SPLIT                                                                                                    \
+    SPLIT(BEFORE UPPER                                                                                                 \
+          "*" LOWER "+" BEHIND "|" BEFORE UPPER "+" LOWER "*" BEHIND                                                   \
+          "|\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+")
+
 #define ISOLATED(pattern)                                                                                              \
     "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" pattern "\"},\"behavior\":\"Isolated\",\"invert\":false}"
 /* Splits of llama.cpp for files whose converter did not know the tokenizer. */
@@ -45,6 +54,7 @@ static const struct split {
     {"falcon3", WORDS_SPLIT("{1,3}"), false, true, true},
     {"dbrx", WORDS_SPLIT("{1,3}"), false, false, false},
     {"smaug-bpe", WORDS_SPLIT("{1,3}"), false, false, false},
+    {"gpt-4o", O200K_SPLIT, false, false, false},
     {"qwen2", WORDS_SPLIT(""), true, false, false},
     {"smollm", DIGITS_SPLIT, false, false, false},
     {"starcoder", DIGITS_SPLIT, false, false, false},
@@ -146,10 +156,11 @@ static int fail_split(const cJSON *part, bool ignores, const char *path)
                         "%s: key 'pre_tokenizer.%s': found true, expected false: text is split as by '%s' but for it, "
                         "and llama.cpp puts no space first",
                         path, prefix, near->pre);
-    return ah__fail(AH_EINPUT,
-                    "%s: key 'pre_tokenizer': found a way to split text that is none of those known here by "
-                    "llama.cpp's name (gpt-2, llama-bpe, dbrx, qwen2, stablelm2, smollm): GGUF cannot be written of it",
-                    path);
+    return ah__fail(
+        AH_EINPUT,
+        "%s: key 'pre_tokenizer': found a way to split text that is none of those known here by "
+        "llama.cpp's name (gpt-2, llama-bpe, dbrx, gpt-4o, qwen2, stablelm2, smollm): GGUF cannot be written of it",
+        path);
 }
 
 int ah__token_tables_pre_of(const char **pre, bool *normalizes, const cJSON *tokenizer, const char *path)

@@ -79,6 +79,7 @@ static void splits_have_llama_cpps_names(void **state)
         {"llama3", IGNORES, KEEPS, "dbrx", NULL},
         {"llama3", "\"behavior\":\"Isolated\",\"invert\":false", "\"behavior\":\"Removed\",\"invert\":true",
          "llama-bpe", NULL},
+        {"o200k", KEEPS, KEEPS, "gpt-4o", "takes letters beyond a to z for both cases"},
         {"qwen2", NFC, NFC, "qwen2", "brings text to NFC first and llama.cpp does not"},
         {"qwen2", NFC, "\"normalizer\":null", "stablelm2", NULL},
         {"gpt_neox", NFC, NFC, "gpt-2", "brings text to NFC first"},

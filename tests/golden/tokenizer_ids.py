@@ -114,6 +114,10 @@ GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
           r"\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+ENDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{ENDS}|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{ENDS}|"
+         r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 MARK = "\u2581"
 
 
@@ -188,6 +192,15 @@ def qwen2():
     tokenizer = byte_level(pre, normalizers.NFC())
     tokenizer.add_special_tokens([special("<|endoftext|>"), special("<|im_start|>"), special("<|im_end|>")])
     tokenizer.add_tokens([AddedToken("<tool>", normalized=False)])
+    return tokenizer
+
+
+def o200k():
+    """As gpt-oss and GPT-4o have it."""
+    pre = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(O200K), "isolated"),
+                                   pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer = byte_level(pre)
+    tokenizer.add_special_tokens([special("<|endoftext|>"), special("<|im_start|>"), special("<|im_end|>")])
     return tokenizer
 
 
@@ -269,7 +282,7 @@ def splits():
     return tokenizer
 
 
-KINDS = [gpt2, llama3, qwen2, gpt_neox, llama2, mistral, metaspace, gemma, splits]
+KINDS = [gpt2, llama3, o200k, qwen2, gpt_neox, llama2, mistral, metaspace, gemma, splits]
 
 # ---- writing -------------------------------------------------------------------------------------------------------
 

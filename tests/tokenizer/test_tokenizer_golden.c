@@ -138,6 +138,7 @@ static void gguf_qwen2(void **state)
     }
 KIND(gpt2)
 KIND(llama3)
+KIND(o200k)
 KIND(qwen2)
 KIND(gpt_neox)
 KIND(llama2)
@@ -148,5 +149,5 @@ KIND(splits)
 KIND(pieces_bpe)
 KIND(pieces_unigram)
 
-AH_TEST_CASES("tokenizer/tokenizer_golden", gpt2, llama3, qwen2, gpt_neox, llama2, mistral, metaspace, gemma, splits,
-              pieces_bpe, pieces_unigram, gguf_llama3, gguf_qwen2)
+AH_TEST_CASES("tokenizer/tokenizer_golden", gpt2, llama3, o200k, qwen2, gpt_neox, llama2, mistral, metaspace, gemma,
+              splits, pieces_bpe, pieces_unigram, gguf_llama3, gguf_qwen2)

@@ -33,7 +33,7 @@ static char *trained(char path[PATH_SIZE], struct place *place, const struct fam
 {
     struct ah_train_result result;
     place_init(place);
-    snprintf(place->out, PATH_SIZE, "%s/out-%td", ah_test_folder(), family - families);
+    snprintf(place->out, PATH_SIZE, "%s/out-%td", ah_test_folder(), family->up ? family - families : -1);
     write_text(place->model, family->config);
     struct ah_train_options options = options_of(place);
     options.profile_path = NULL;
@@ -370,14 +370,7 @@ static void transposed_experts_start_the_same(void **state)
     struct ah_safetensors *file;
     const struct ah_safetensors_tensor *tensor;
     char path[PATH_SIZE], out[PATH_SIZE], model[PATH_SIZE];
-    place_init(&place);
-    snprintf(place.out, PATH_SIZE, "%s/out-oss", ah_test_folder());
-    write_text(place.model, gpt_oss.config);
-    struct ah_train_options options = options_of(&place);
-    options.profile_path = NULL;
-    options.steps = 3;
-    assert_ok(ah_train(&result, &options));
-    at(model, place.out, "checkpoint");
+    trained(model, &place, &gpt_oss);
     assert_ok(ah__safetensors_open(&file, at(path, model, "model.safetensors")));
     const struct {
         const char *name;
@@ -397,7 +390,7 @@ static void transposed_experts_start_the_same(void **state)
         assert_null(strchr(ah__safetensors_at(file, i)->name, '^'));
     ah__safetensors_close(file);
     expect_same_start(model, &place, "again");
-    options = from(model, &place, out, "parts");
+    struct ah_train_options options = from(model, &place, out, "parts");
     options.shard_bytes = 1 << 13;
     assert_ok(ah_train(&result, &options));
     expect_same_start(at(path, out, "checkpoint"), &place, "whole");
@@ -412,20 +405,13 @@ static void transposed_experts_have_adapters(void **state)
     struct place place;
     struct ah_train_result result;
     char model[PATH_SIZE], path[PATH_SIZE], out[PATH_SIZE], again[PATH_SIZE], merged[PATH_SIZE];
-    place_init(&place);
-    snprintf(place.out, PATH_SIZE, "%s/out-oss", ah_test_folder());
-    write_text(place.model, gpt_oss.config);
-    struct ah_train_options options = options_of(&place);
-    options.profile_path = NULL;
-    options.steps = 1;
-    assert_ok(ah_train(&result, &options));
-    at(model, place.out, "checkpoint");
+    trained(model, &place, &gpt_oss);
     adapted(out, model, &place, "q_proj,gate_up_proj,down_proj");
     assert_non_null(strstr(tiny_notes, "the experts are fused in files, and so are their adapters"));
     assert_ok(ah_merge(at(path, out, "merged"), out, NULL, "fp32"));
     assert_int_equal(differences(at(path, model, "model.safetensors"), at(merged, out, "merged/model.safetensors")),
                      LAYERS * 3);
-    options = options_on(&place, place.data, again, "again");
+    struct ah_train_options options = options_on(&place, place.data, again, "again");
     options.model_path = model;
     options.profile_path = NULL;
     options.adapter_dir = at(path, out, "checkpoint");

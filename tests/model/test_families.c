@@ -270,6 +270,13 @@ static const struct {
      OLMO3 ",\"rope_theta\":500000,\"sliding_window\":4096,\"layer_types\":[\"sliding_attention\","
            "\"sliding_attention\"]}",
      false},
+    {GPT_OSS "}",
+     GPT_OSS ",\"layer_types\":[\"sliding_attention\",\"full_attention\"],\"sliding_window\":128,"
+             "\"swiglu_alpha\":1.702,\"swiglu_limit\":7,\"rope_theta\":150000,\"rope_scaling\":{\"rope_type\":\"yarn\","
+             "\"factor\":32,\"original_max_position_embeddings\":4096,\"truncate\":false}}",
+     false},
+    {GPT_OSS "}", GPT_OSS ",\"rope_scaling\":{\"rope_type\":\"default\"}}", true},
+    {GPT_OSS "}", GPT_OSS ",\"sliding_window\":null}", true},
     {OLMO3 "}", OLMO3 ",\"layer_types\":[\"sliding_attention\",\"full_attention\"]}", true},
     {QWEN3 "}", QWEN3 ",\"head_dim\":128}", false},
     {QWEN3 "}", QWEN3 ",\"attention_bias\":true}", true},
